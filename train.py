@@ -59,7 +59,7 @@ def train(
 
     tell_assumed(world, folder)
     held_out = HeldOut(world, settings.held_out)
-    print(f"rule:     {held_out.of_rule()}")
+    print(f"baseline: {held_out.of_rule()}")
     print(f"curves:   {curves_command(folder)}", flush=True)
     # A trial of a search is a process of its own, beside its runners.
     start_ray(settings.ray, beside_runners=0 if settings.tune is None else 1)

@@ -4,24 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-from pydantic import TypeAdapter, ValidationError
-
 from agents import memory, order, placement
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
 from agents.order.submission import Submission
-from agents.order.tickets import InTurn, Within
+from agents.order.tickets import InTurn
 from agents.order.workflows import Workflows
-from agents.rule_kinds import Fit, MemoryRule, PlacementRule, QueueOrder, in_folder
-from agents.scheduler import Decision, Kind, Scheduler
+from agents.rule_kinds import MemoryRule, PlacementRule, QueueOrder, in_folder
+from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
-from env.score.reward import Objective
-from env.sim.declared.aside import DecisionKind
-from env.sim.declared.ordering import Order
-from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 
 ALL = "all"
@@ -36,20 +29,16 @@ class BaselineConfig(Strict):
     memory: Annotated[MemoryRule, in_folder(memory, MemoryRule)]
 
 
-class ComposedScheduler:
+class ComposedScheduler(Scheduler):
     """A scheduler made of an order, a placement rule and a memory rule."""
 
     def __init__(self, name: str, config: BaselineConfig) -> None:
         self.name = name
-        self.kind: Kind = "reference" if config.placement.is_reference else "baseline"
-        self.order: Order | None = None if isinstance(config.order, Submission) else config.order
-        self.fit: Fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
-        self.tiers: Sequence[float] = (config.memory.ratio,)
-        self.asked: Sequence[DecisionKind] = ()
+        self.kind = "reference" if config.placement.is_reference else "baseline"
+        self.order = None if isinstance(config.order, Submission) else config.order
+        self.fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
+        self.tiers = (config.memory.ratio,)
         self._config = config
-
-    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
-        """Nothing is remembered."""
 
     def choose(self, decision: Decision) -> int:
         """The row that the placement rule takes."""
@@ -124,20 +113,10 @@ def _composed(given: str, orders: Sequence[str], config: BaselineConfig) -> Base
                 raise InputError(
                     f"baselines: '{given}': '{name}' says who goes next within a tenant"
                 )
-            order = order.model_copy(update={"within": _within(given, config.order)})
+            tree = order.model_dump() | {"within": config.order.model_dump()}
+            order = validated(type(order), tree, f"baselines: '{given}'")
         config = config.model_copy(update={"order": order})
     return config
-
-
-def _within(given: str, order: QueueOrder) -> Within:
-    """The order of a baseline as one of the functions of one tenant."""
-    try:
-        return TypeAdapter[Within](Within).validate_python(order.model_dump())
-    except ValidationError:
-        raise InputError(
-            f"baselines: '{given}': within a tenant functions go by critical_path, fcfs, "
-            f"funcsched, heft, sjf or srf, found {order.name}"
-        ) from None
 
 
 def _check_world(

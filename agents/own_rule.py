@@ -20,14 +20,11 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from agents.rule_kinds import Fit
-from agents.scheduler import Decision, Kind
+from agents.scheduler import Decision, Kind, Scheduler
 from env.base.errors import InputError, located
 from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
-from env.sim.declared.aside import DecisionKind
-from env.sim.declared.ordering import Order
 from env.sim.declared.rules import PLACEMENTS
 from env.sim.view.raw_env import RawEnv
 
@@ -67,7 +64,7 @@ def code_in(entry: Any) -> RuleCode | None:
         ValueError: it is neither.
     """
     parameters = dict(entry) if isinstance(entry, Mapping) else {"class": entry}
-    text = parameters.pop("class", None)
+    text = parameters.pop("class", entry)
     file, _, name = str(text).rpartition(":")
     if file.endswith(".py") and name.isidentifier():
         return RuleCode(file, name, parameters)
@@ -91,7 +88,7 @@ class Source(NamedTuple):
     content: bytes
 
 
-class OwnRule:
+class OwnRule(Scheduler):
     """A class of the user's own as a scheduler; see `Scheduler` for what it has.
 
     Args:
@@ -112,12 +109,15 @@ class OwnRule:
         self._code = code
         self._source = source
         with _shown(str(code), source):
-            rule = self._rule = _class_of(code, source)(**code.parameters)
-        self.kind: Kind = getattr(rule, "kind", "baseline")
-        self.fit: Fit = getattr(rule, "fit", "asked")
-        self.order: Order | None = getattr(rule, "order", None)
-        self.tiers: Sequence[float] = getattr(rule, "tiers", (1.0,))
-        self.asked: Sequence[DecisionKind] = getattr(rule, "asked", ())
+            known = vars(_module(source))
+            made = known.get(code.name)
+            if not isinstance(made, type):
+                classes = [name for name, each in known.items() if isinstance(each, type)]
+                near = nearest(code.name, classes)
+                raise InputError(f"{code.file}: no class '{code.name}', {near}")
+            rule = self._rule = made(**code.parameters)
+        for attribute in ("kind", "fit", "order", "tiers", "asked"):
+            setattr(self, attribute, getattr(rule, attribute, getattr(Scheduler, attribute)))
         for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
             if word not in allowed:
                 raise InputError(f"{code}: {short(word)} found, allowed: {listed(allowed)}")
@@ -169,15 +169,6 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")
         rules.append(rule)
     return rules
-
-
-def _class_of(code: RuleCode, source: Source) -> type:
-    module = _module(source)
-    found = getattr(module, code.name, None)
-    if not isinstance(found, type):
-        own = [name for name, each in vars(module).items() if isinstance(each, type)]
-        raise InputError(f"{code.file}: no class '{code.name}', {nearest(code.name, own)}")
-    return found
 
 
 @lru_cache(maxsize=64)

@@ -161,9 +161,9 @@ class Decision:
         Raises:
             InputError: it is none of `rows`.
         """
-        count = len(self.rows)
-        if self.kind == "place":  # whose forecasts are not needed to count them
-            count = len(self.env.state.nodes) * len(self._tiers)
+        places = len(self.env.state.nodes) * len(self._tiers)
+        # Forecasts are not needed to count the places.
+        count = places if self.kind == "place" else len(self.rows)
         return whole_number("choose: row", row, 0, count - 1)
 
     def carry_out(self, env: RawEnv, row: Any) -> None:
@@ -198,14 +198,15 @@ class Scheduler(Protocol):
     """
 
     name: str
-    kind: Kind
-    order: Order | None
-    fit: Fit
-    tiers: Sequence[float]
-    asked: Sequence[DecisionKind]
+    kind: Kind = "baseline"
+    order: Order | None = None
+    fit: Fit = "asked"
+    tiers: Sequence[float] = (1.0,)
+    asked: Sequence[DecisionKind] = ()
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; everything random comes from `seed`."""
+        return None
 
     def choose(self, decision: Decision) -> int:
         """A row of the decision."""

@@ -177,6 +177,6 @@ class HeldOut:
         if found.difference_high < 0 or found.difference_low > 0:
             verdict = "better" if found.difference_high < 0 else "worse"
         return (
-            f"{verdict} than {self.rule}, the best rule: J {found.J:.4g} against "
+            f"{verdict} than {self.rule}, the best baseline: J {found.J:.4g} against "
             f"{found.J_rule:.4g}, {found.told()} over {len(self.rule_J)} held-out episodes"
         )

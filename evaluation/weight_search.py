@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.learn.world import TrainingEpisodes
-from env.score.greedy_play import Buffers, play_greedy_episode
+from env.score.greedy_play import Buffers, play_greedy
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
+from env.sim.assembly.new_state import reset
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
@@ -219,7 +220,8 @@ class WeightSearch:
             buffers = Buffers.of(state)
             for candidate in waiting:
                 weights = candidate.weights.by_objective(self.objective)
-                play_greedy_episode(state, weights, *buffers)
+                reset(state)
+                play_greedy(state, weights, *buffers)
                 candidate.js[number] = arrived_objective(state, self.objective.weights)
                 self.played += 1
             self.tell(self.played)

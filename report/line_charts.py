@@ -228,7 +228,7 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
     colour, told = palette.KINDS["learned"], ["env_steps", "difference"]
     channels: dict[str, Any] = {
         "x": vl.quantity("env_steps", title="decisions trained on", axis={"format": "~s"}),
-        "y": vl.quantity("difference", title="J against the best rule (%)"),
+        "y": vl.quantity("difference", title="J against the best baseline (%)"),
     }
     if "policy" in rows and rows["policy"].nunique() > 1:
         told.insert(0, "policy")

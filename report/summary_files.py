@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from env.base.files import table_row, written_whole
 from report.summary import RANKED_BY, Summary
 
@@ -36,14 +38,15 @@ def write_summary(folder: Path, summary: Summary) -> None:
     text = json.dumps(without_nan(tree), indent=2, allow_nan=False)
     with written_whole(folder / "summary.json") as temporary:
         temporary.write_text(text + "\n")
-    rows = [_flat(each) for each in policies]
+    rows = pd.json_normalize(policies)  # metrics.J.mean.ci_low; means themselves are .value
+    rows.columns = rows.columns.str.removeprefix("metrics.").str.removesuffix(".value")
+    rows.columns = rows.columns.str.replace(".", "_")
+    cells = map(table_row, rows.itertuples(index=False, name=None))
     with (
         written_whole(folder / "summary.csv") as temporary,
         temporary.open("w", newline="") as file,
     ):
-        writer = csv.writer(file)
-        writer.writerow(table_row(rows[0]))
-        writer.writerows(table_row(row.values()) for row in rows)
+        csv.writer(file).writerows([rows.columns, *cells])
     with written_whole(folder / "summary.md") as temporary:
         temporary.write_text(markdown(summary))
 
@@ -82,18 +85,6 @@ def as_text(name: str) -> str:
 def row_of(cells: Sequence[str]) -> str:
     """A row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A tree as one row: `J_mean_ci_low`; values of estimates have no word of their own."""
-    row: dict[str, Any] = {}
-    for key, value in tree.items():
-        name = prefix.removesuffix("_") if key == "value" else f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            row |= _flat(value, "" if key == "metrics" else f"{name}_")
-        else:
-            row[name] = value
-    return row
 
 
 def without_nan(tree: Any) -> Any:

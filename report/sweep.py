@@ -1,10 +1,11 @@
 """Scenarios as places on charts: which swept key is an axis, and what panels are of."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+
+from run.sweep import shown
 
 Scenarios = Mapping[str, Mapping[str, Any]]
 """Of run.json: the swept keys and their values, by the name of the scenario."""
@@ -23,8 +24,8 @@ def places(scenarios: Scenarios, axis: str) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "scenario": name,
-            "x": point[axis] if numbers else _text(point[axis]),
-            "panel": ", ".join(f"{key}={_text(point[key])}" for key in others),
+            "x": point[axis] if numbers else shown(point[axis]),
+            "panel": ", ".join(f"{key}={shown(point[key])}" for key in others),
         }
         for name, point in scenarios.items()
     )
@@ -33,14 +34,9 @@ def places(scenarios: Scenarios, axis: str) -> pd.DataFrame:
 def _swept(scenarios: Scenarios) -> list[str]:
     """Keys with more than one value."""
     points = list(scenarios.values())
-    return [key for key in points[0] if len({_text(point[key]) for point in points}) > 1]
+    return [key for key in points[0] if len({shown(point[key]) for point in points}) > 1]
 
 
 def _are_numbers(scenarios: Scenarios, key: str) -> bool:
     values = [point[key] for point in scenarios.values()]
     return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
-
-
-def _text(value: Any) -> str:
-    """As YAML has it."""
-    return value if isinstance(value, str) else json.dumps(value)

@@ -13,6 +13,8 @@ from report.summary import RANKED_BY, Summary, wrapped
 
 PLAIN_WIDTH = 80
 """Characters of a line in files and pipes, unless COLUMNS says otherwise."""
+LONGEST_LABEL = 40
+"""Characters of a policy in a line; longer ones go on in the next."""
 
 
 def console() -> Console:
@@ -61,7 +63,7 @@ def _table(summary: Summary, shown: int) -> Table:
     if others != left:
         caption.append("More columns are in summary.md.")
     table = plain_table(caption=" ".join(caption))
-    table.add_column("policy", no_wrap=True)
+    table.add_column("policy", overflow="fold", max_width=LONGEST_LABEL)
     headings = [
         *[f"{RANKED_BY} against\n{wrapped(summary.measure)}"] * compared,
         RANKED_BY,

@@ -1,17 +1,14 @@
 """metrics.csv of the training of a policy, for the learning curve in the report."""
 
-import csv
 import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pandas as pd
 
-from agents.learned.metrics_file import MOST_BYTES, rows_of
+from agents.learned.metrics_file import rows_of
 from env.base.errors import InputError
-from env.base.files import opened
 from env.base.schema import one_line, printable
 
 SHOWN = ("env_steps", "difference")
@@ -20,7 +17,7 @@ POLICY = "policy"
 
 
 def read_training(file: Path) -> pd.DataFrame | None:
-    """Environment steps and difference to the rule where policies were evaluated, and whose.
+    """Environment steps and difference to the baseline where policies were evaluated, and whose.
 
     None where there is no such file, or one that is damaged: that is said in a line, as no
     evaluation may fail because of what lies beside its policy.
@@ -28,16 +25,15 @@ def read_training(file: Path) -> pd.DataFrame | None:
     if not os.path.lexists(file):
         return None
     try:
-        with opened(file, MOST_BYTES, inside=file.parent) as content:
-            rows = list(_rows(content))
-            return pd.DataFrame(rows) if rows else pd.DataFrame(columns=SHOWN, dtype=float)
-    except (InputError, ValueError, csv.Error) as error:
+        rows = list(_rows(file))
+        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=SHOWN, dtype=float)
+    except (InputError, ValueError) as error:
         print(one_line(f"note: no learning curve, {file} is left out: {error}"), flush=True)
         return None
 
 
-def _rows(content: IO[bytes]) -> Iterator[dict[str, float | str]]:
-    for cells in rows_of(content, SHOWN):
+def _rows(file: Path) -> Iterator[dict[str, float | str]]:
+    for cells in (row.named for row in rows_of(file, SHOWN)):
         # Where they were not evaluated the cell is empty.
         row = {name: float(cells[name] or "nan") for name in SHOWN}
         if any(map(math.isinf, row.values())):

@@ -37,10 +37,14 @@ def with_weights(metrics: Metrics, run: Mapping[str, Any], where: str) -> Metric
     Raises:
         InputError: the file, `where`, has no weights.
     """
-    if any(key.partition(".")[0] == "objective" for key in swept(run["scenarios"])):
+    groups = {key.partition(".")[0] for key in swept(run["scenarios"])}
+    if "objective" in groups:
         return metrics
     objective = validated(Objective, run["config"]["objective"], f"{where}: config.objective")
     weights = objective.model_dump()
+    lease = Lease.model_validate(run["config"]["lease"])
+    if lease.kind == "always" and not lease.charged and "lease" not in groups:
+        weights["cost_weight"] = 0.0  # nothing is paid
     terms = [
         term if weights[key] == 1 else f"{weights[key]:g} * {term}"
         for key, term in TERMS.items()

@@ -1,5 +1,6 @@
 """What a training run is told, validated: groups, budget, checkpoints."""
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -248,12 +249,8 @@ class BudgetSettings(Strict):
 
     def progress(self, seconds: float, iterations: int) -> float:
         """The share of the budget that is used; 1 or more means it is over."""
-        shares = [0.0]
-        if self.minutes is not None:
-            shares.append(seconds / (60 * self.minutes))
-        if self.iterations is not None:
-            shares.append(iterations / self.iterations)
-        return max(shares)
+        minutes, most = self.minutes or math.inf, self.iterations or math.inf
+        return max(seconds / (60 * minutes), iterations / most)
 
 
 class CheckpointSettings(Strict):

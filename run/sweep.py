@@ -61,7 +61,7 @@ def scenarios_of(told: Mapping[str, Any]) -> list[Scenario]:
     typed = tuple(str(override.input_line) for override in mine)
     return [
         Scenario(
-            " ".join(f"{short_keys(point)[key]}={_shown(value)}" for key, value in point.items()),
+            " ".join(f"{short_keys(point)[key]}={shown(value)}" for key, value in point.items()),
             point,
             {**config, "sweep": told["sweep"]},
             overrides,
@@ -138,8 +138,9 @@ def _composed(
 
 
 def _word(key: str, value: Value) -> str:
-    return as_text(key, value) if isinstance(value, str) else f"{key}={json.dumps(value)}"
+    return as_text(key, value) if isinstance(value, str) else f"{key}={shown(value)}"
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
+    """A value as YAML has it."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -49,7 +49,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "an order within a tenant that cuts short": (
         ["workload=tickets", "dispatch=queued", "baselines=[stride+rr]"],
-        "'stride+rr': within a tenant functions go by critical_path, fcfs, ",
+        "'stride+rr': within.name: 'rr' is unknown, allowed: critical_path, fcfs, ",
     ),
     "a second order within a tenant": (
         ["workload=tickets", "dispatch=queued", "baselines=[stride_workflows+sjf]"],

@@ -98,17 +98,8 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self.config = reseeded(self.config, part)
         self._start_samplers()
 
-    def _sample(
-        self,
-        *,
-        num_timesteps: int | None = None,
-        num_episodes: int | None = None,
-        explore: bool,
-        random_actions: bool = False,
-        force_reset: bool = False,
-    ) -> list[Chunk]:
+    def _sample(self, *, num_timesteps: int, explore: bool, **unused: Any) -> list[Chunk]:
         """Chunks of at least `num_timesteps` turns of agents."""
-        assert num_timesteps is not None and not random_actions  # nobody evaluates with it
         chunks: list[Chunk] = []
         taken, played = 0, 0
         most = self.num_envs * len(self.samplers[0].batch.turns)

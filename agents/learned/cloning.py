@@ -6,12 +6,13 @@ what it does fits into memory: its decisions go to an RLlib learner as they are.
 checkpoints and the runners are RLlib's; only its pipeline for files is left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+import tree
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
@@ -27,6 +28,7 @@ from torch.nn.functional import cross_entropy
 
 from agents.baseline import make_baselines
 from agents.learned.fault_tolerance import FaultTolerant
+from agents.learned.loss import parts_of
 from agents.learned.policy_file import policy_of
 from agents.learned.set_policy import SetPolicy
 from agents.order.fcfs import Fcfs
@@ -40,7 +42,6 @@ from env.learn.placing import row_of
 from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
 from env.sim.declared.ordering import Order
-from env.sim.view.raw_env import RawEnv
 from run.settings import AlgoSettings, BCSettings, CloningSettings, DQNSettings
 
 Columnar = dict[str, Any]
@@ -88,38 +89,39 @@ def demonstrate(
             an order that nobody could repeat.
     """
     environment = ServerlessEnv(world)
-    order = environment.world.rules.order
+    objective, order = environment.world.objective, environment.world.rules.order
     (scheduler,) = make_baselines([teacher], queued=order is not None)
     _check_order(teacher, scheduler, order)
-    seen: dict[str, list[tuple[Observation, Any]]] = {
+    seen: dict[str, list[Columnar]] = {
         policy_of(agent, share_type_policy): [] for agent in environment.possible_agents
     }
-    observations, _ = environment.reset(seed=seed)
-    begun: RawEnv | None = None
     number = episode = 0
     while number < every * decisions:
+        observations, _ = environment.reset(seed=None if episode else seed)
         env = environment.raw_env
         assert env is not None
-        if env is not begun:
-            begun, draws = env, np.random.SeedSequence(seed, spawn_key=(episode,))
-            rng = np.random.default_rng(draws)
-            scheduler.reset(env, environment.world.objective, draws)
-            episode += 1
-        with located(f"'{teacher}' cannot be cloned"):
-            decision = Decision(env, environment.world.objective, scheduler.tiers, rng)
-            turns = _turns(environment, scheduler, decision, observations)
-        for each in turns:
-            actions = dict(zip(observations, each, strict=True))
-            if number % every == 0:
-                for agent, action in actions.items():
-                    policy = policy_of(agent, share_type_policy)
-                    seen[policy].append((observations[agent], action))
-            observations, rewards, *_ = environment.step(actions)
-        number += len(rewards) > 0
-        if env.done:
-            observations, _ = environment.reset()
+        draws = np.random.SeedSequence(seed, spawn_key=(episode,))
+        rng = np.random.default_rng(draws)
+        scheduler.reset(env, objective, draws)
+        while number < every * decisions and not env.done:
+            with located(f"'{teacher}' cannot be cloned"):
+                decision = Decision(env, objective, scheduler.tiers, rng)
+                turns = _turns(environment, scheduler, decision, observations)
+            for each in turns:
+                actions = dict(zip(observations, each, strict=True))
+                if number % every == 0:
+                    for agent, action in actions.items():
+                        step = {Columns.OBS: observations[agent], Columns.ACTIONS: action}
+                        seen[policy_of(agent, share_type_policy)].append(step)
+                observations, rewards, *_ = environment.step(actions)
+            number += len(rewards) > 0
+        episode += 1
     environment.close()
-    return {policy: _columns(steps) for policy, steps in seen.items() if steps}
+    return {
+        policy: tree.map_structure(lambda *rows: np.stack(rows), *steps)
+        for policy, steps in seen.items()
+        if steps
+    }
 
 
 def _check_order(teacher: str, scheduler: Scheduler, order: Order | None) -> None:
@@ -145,15 +147,6 @@ def _turns(
     node, memory_alloc = decision.placement(scheduler.choose(decision))
     tiers, memory_req = environment.layout.tiers, decision.function.memory_req
     return environment.actions_for(row_of(tiers, memory_req, node, memory_alloc))
-
-
-def _columns(steps: list[tuple[dict[str, np.ndarray], Any]]) -> Columnar:
-    return {
-        Columns.OBS: {
-            part: np.stack([observation[part] for observation, _ in steps]) for part in steps[0][0]
-        },
-        Columns.ACTIONS: np.array([action for _, action in steps], np.int64),
-    }
 
 
 class Lesson:
@@ -224,24 +217,21 @@ def _agreement(learner: Any, held_out: Mapping[str, Columnar]) -> dict[str, floa
             logits = module.logits(seen)
         same = torch.ones(len(logits), dtype=torch.bool)
         actions = torch.from_numpy(columns[Columns.ACTIONS])
-        for part, chosen in _parts(logits, actions, module.policy.sizes.bids):
+        for part, chosen in _parts(module, logits, actions):
             same &= (part.argmax(dim=-1) == chosen) | (chosen == NO_PLACE)
         found[policy] = float(same.float().mean())
     return found
 
 
 def _rows(columns: Columnar, rows: np.ndarray) -> Columnar:
-    return {
-        Columns.OBS: {part: column[rows] for part, column in columns[Columns.OBS].items()},
-        Columns.ACTIONS: columns[Columns.ACTIONS][rows],
-    }
+    found: Columnar = tree.map_structure(lambda column: column[rows], columns)
+    return found
 
 
-def _parts(logits: Tensor, actions: Tensor, bids: int) -> list[tuple[Tensor, Tensor]]:
+def _parts(module: Any, logits: Tensor, actions: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
     """Logits and actions of each choice: of one, or of bid and place."""
-    if not bids:
-        return [(logits, actions)]
-    return [(logits[:, :bids], actions[:, 0]), (logits[:, bids:], actions[:, 1])]
+    chosen = actions.reshape(len(actions), -1).unbind(dim=1)
+    return zip(logits.split(parts_of(module.action_space), dim=1), chosen, strict=True)
 
 
 class CloningLearner(TorchLearner):
@@ -259,12 +249,12 @@ class CloningLearner(TorchLearner):
         fwd_out: dict[str, Tensor],
     ) -> Tensor:
         """Mean over the rows, in nats."""
-        bids = self.module[module_id].unwrapped().policy.sizes.bids
+        module = self.module[module_id].unwrapped()
         logits, actions = fwd_out[Columns.ACTION_DIST_INPUTS], batch[Columns.ACTIONS].long()
         loss = sum(
             (
                 cross_entropy(part, chosen, ignore_index=NO_PLACE, reduction="sum")
-                for part, chosen in _parts(logits, actions, bids)
+                for part, chosen in _parts(module, logits, actions)
             ),
             torch.zeros(()),
         ) / len(logits)

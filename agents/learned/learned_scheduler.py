@@ -8,27 +8,22 @@ from typing import Any
 import numpy as np
 
 from agents.learned.policy_file import DESCRIPTION, load_policy
-from agents.scheduler import Decision, Kind
+from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.decisions import Decisions
 from env.learn.layouts import AgentsConfig, Layout
 from env.score.reward import Objective
-from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.ordering import Order
-from env.sim.declared.rules import Placement as Fit
 from env.sim.state.records import CHOOSE, PLACE, SHARE
 from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
 """Trained policies that come with the project, by name; each has a model card, README.md."""
-
-
 CODES = {"place": PLACE, "choose": CHOOSE, "share": SHARE}
 
 
-class LearnedScheduler:
+class LearnedScheduler(Scheduler):
     """The policy of a `policy/` folder, or of the run folder that holds one, on a cluster.
 
     Args:
@@ -73,14 +68,11 @@ class LearnedScheduler:
                 "workload.tenants with tickets"
             )
         self.name = name
-        self.kind: Kind = "learned"
-        self.order: Order | None = config.order
-        self.fit: Fit = config.placement
+        self.kind = "learned"
+        self.order, self.fit, self.tiers = config.order, config.placement, config.memory_tiers
         self.sha256 = policy.sha256
         unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
         self.trained_for = {**unsaid, **policy.description.objective}
-        self.tiers: Sequence[float] = config.memory_tiers
-        self.asked: Sequence[DecisionKind] = ()
         self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
         self._policy = policy.fitted(
             self._layout.agents, config.layout, config.memory_tiers, where=str(folder)

@@ -1,15 +1,12 @@
 """metrics.csv: a row an iteration of a training, read with bounds since it may be of others."""
 
-import csv
-import io
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
-from env.base.errors import InputError
-from env.base.files import opened
-from env.base.schema import one_line
+from env.base.errors import InputError, located
+from env.workloads.table import Row, Table
 
 METRICS = "metrics.csv"
 MOST_LINES = 100_000
@@ -18,22 +15,17 @@ MOST_BYTES = 64_000_000
 """Of the file; a line with one policy has 200 bytes, one with four 400."""
 
 
-def rows_of(content: IO[bytes], needed: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The rows of a table of comma-separated values: cells by the names of their columns.
+def rows_of(file: Path, needed: Sequence[str]) -> Iterator[Row]:
+    """The rows of such a file.
 
     Raises:
-        InputError: a column is missing, a line has another number of cells than the header, or
-            there are too many.
+        InputError: it cannot be read, is no table with these columns, or has too many lines.
     """
-    rows = csv.DictReader(io.TextIOWrapper(content, "utf-8-sig", newline=""), strict=True)
-    for name in needed:
-        if name not in (rows.fieldnames or ()):
-            raise InputError(f"no column '{name}'")
-    for row in rows:
-        if rows.line_num > MOST_LINES:
-            raise InputError(f"more than {MOST_LINES:,} lines, too many")
-        if None in row or None in row.values():
-            raise InputError(f"line {rows.line_num}: not as many cells as the header has")
+    table = Table(file, MOST_BYTES, inside=file.parent)
+    table.require(needed)
+    for row in table.rows():
+        if row.number > MOST_LINES:
+            raise InputError(f"{file}: more than {MOST_LINES:,} lines, too many")
         yield row
 
 
@@ -51,12 +43,9 @@ def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
     if not os.path.lexists(file):
         return []
     rows: list[dict[str, str]] = []
-    try:
-        with opened(file, MOST_BYTES, inside=folder) as content:
-            for row in rows_of(content, ("iteration",)):
-                rows.append(row)
-                if int(row["iteration"]) == iteration:
-                    break  # a kill may have cut what comes later
-    except (InputError, ValueError, csv.Error) as error:
-        raise InputError(f"resume: '{file}' is damaged: {one_line(str(error))}") from None
+    with located("resume"):
+        for row in rows_of(file, ("iteration",)):
+            rows.append(row.named)
+            if row.amount("iteration", math.inf) == iteration:
+                break  # a kill may have cut what comes later
     return rows

@@ -56,8 +56,8 @@ CARDS = {
 }
 CHARTS = {
     "held out": {
-        "J, and that of the rule": ["Multiline", ["held_out/J$", "held_out/J_rule"]],
-        "difference to the rule, %": [
+        "J, and that of the baseline": ["Multiline", ["held_out/J$", "held_out/J_rule"]],
+        "difference to the baseline, %": [
             "Margin",
             ["held_out/difference", "held_out/difference_low", "held_out/difference_high"],
         ],
@@ -184,8 +184,8 @@ class RunLog:
         if progress >= 1 or state.seconds - self._last_line >= LINE_EVERY:
             self._last_line = state.seconds
             print(
-                f"iteration {state.iteration}  J against the rule {self._evaluated}  best {best}  "
-                f"left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
+                f"iteration {state.iteration}  J against the baseline {self._evaluated}  "
+                f"best {best}  left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
                 flush=True,
             )
 

@@ -109,7 +109,7 @@ class TrainingEpisodes:
             self._held = np.array([[kind.memory >= most for kind in self.cluster.server_types]])
             check_rates(self.cluster)
         else:
-            self.templates = self.generator.pools.training.templates
+            self.templates = self.generator.pools["training"].templates
             check_world(self.templates, self.cluster)
             self._held = np.unique(holders(self.templates, self.cluster), axis=0)
         given = config.get("variation") or UNVARIED

@@ -26,7 +26,7 @@ from env.sim.forecast.candidates import are_twins, forecast, update_finish_bound
 from env.sim.node.fit import suits
 from env.sim.queue.workflow_tickets import grant
 from env.sim.state.block import State
-from env.sim.state.records import CANDIDATE, CHOOSE, DONE, INF, NONE, PLACE, SHARE
+from env.sim.state.records import CANDIDATE, CHOOSE, INF, NONE, PLACE, SHARE
 
 
 class Buffers(NamedTuple):
@@ -78,15 +78,8 @@ def place_greedily(state, weights, candidates, scores):
 
 
 @compiled
-def play_greedy_episode(state, weights, candidates, scores):
-    """`play_greedy` from the beginning of an episode."""
-    reset(state)
-    return play_greedy(state, weights, candidates, scores)
-
-
-@compiled
 def trace_greedy(state, weights, objective, cheapest, relative, candidates, scores, trace):
-    """Plays an episode as `play_greedy_episode` and notes how its potential rises.
+    """Plays an episode as `play_greedy` and notes how its potential rises.
 
     What the greedy rule comes to in an episode tells a critic how hard the episode is; it is the
     reference among CRITIC_FEATURES. Where the order is `chosen` it chooses as `funcsched`, where
@@ -141,35 +134,6 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     return kind
 
 
-@compiled
-def fork_to(fork, state, clairvoyant):
-    """Makes a fork of a state, in which later workflows arrive or, as none is known, do not."""
-    copy_into(fork, state)
-    if not clairvoyant:
-        forget_arrivals(fork)
-
-
-@compiled
-def try_nodes(
-    state, fork, memory_alloc, clairvoyant, weights, objective, candidates, scores, outcomes
-):
-    """Fills the outcomes (N,) of `rollout_outcomes`; returns DONE, or a negative error code."""
-    unrented = NONE  # the last node tried whose server has never been rented
-    for node in range(len(state.nodes)):
-        if not suits(state, node, memory_alloc) or are_twins(state, node, unrented):
-            continue
-        if state.servers[state.nodes[node].server].expiration_time == -INF:
-            unrented = node
-        fork_to(fork, state, clairvoyant)
-        kind = place(fork, node, memory_alloc)
-        if kind == 0:
-            kind = play_greedy(fork, weights, candidates, scores)
-        if kind < 0:
-            return kind
-        outcomes[node] = arrived_objective(fork, objective)
-    return DONE
-
-
 def rollout_outcomes(
     state: State,
     memory_alloc: int,
@@ -189,21 +153,16 @@ def rollout_outcomes(
         weights: as for `play_greedy`.
 
     Raises:
-        InputError: see `rule_outcomes`.
+        InputError: see `_Forks`.
     """
-    _check_world(state)
+    forks, by_objective = _Forks(state, clairvoyant, objective), weights.by_objective(objective)
     outcomes = np.full(len(state.nodes), INF)
-    kind = try_nodes(
-        state,
-        state.blank(),
-        memory_alloc,
-        clairvoyant,
-        weights.by_objective(objective),
-        objective.weights,
-        *Buffers.of(state),
-        outcomes,
-    )
-    _check(kind, state)
+    unrented = NONE  # the last node tried whose server has never been rented
+    for node, server in enumerate(state.nodes["server"]):
+        if suits(state, node, memory_alloc) and not are_twins(state, node, unrented):
+            if state.servers[server]["expiration_time"] == -INF:
+                unrented = node
+            outcomes[node] = forks.outcome(by_objective, node, memory_alloc)
     return outcomes
 
 
@@ -219,30 +178,41 @@ def rule_outcomes(
         rules: weights of `greedy_objective`.
 
     Raises:
+        InputError: see `_Forks`.
+    """
+    forks = _Forks(state, clairvoyant, objective)
+    return np.array([forks.outcome(weights.by_objective(objective)) for weights in rules])
+
+
+class _Forks:
+    """What an episode comes to from this moment on.
+
+    Raises:
         InputError: containers stay warm or start cold, functions wait centrally, or more workflows
             are active in a fork than the state has slots.
     """
-    _check_world(state)
-    fork, buffers = state.blank(), Buffers.of(state)
-    outcomes = np.empty(len(rules))
-    for rule, weights in enumerate(rules):
-        fork_to(fork, state, clairvoyant)
-        _check(play_greedy(fork, weights.by_objective(objective), *buffers), state)
-        outcomes[rule] = arrived_objective(fork, objective.weights)
-    return outcomes
 
+    def __init__(self, state: State, clairvoyant: bool, objective: Objective) -> None:
+        if len(state.images) > 0:
+            raise InputError(
+                "rollout: schedules are tried out only where functions are placed at once and "
+                "containers neither stay warm nor start cold"
+            )
+        self._state, self._clairvoyant, self._objective = state, clairvoyant, objective.weights
+        self._fork, self._buffers = state.blank(), Buffers.of(state)
 
-def _check_world(state: State) -> None:
-    if len(state.images) > 0:
-        raise InputError(
-            "rollout: schedules are tried out only where functions are placed at once and "
-            "containers neither stay warm nor start cold"
-        )
-
-
-def _check(kind: int, state: State) -> None:
-    if kind < 0:
-        raise InputError(
-            f"more than {len(state.workflows)} workflows are active in a rollout: "
-            "give RawEnv more workflow_slots"
-        )
+    def outcome(self, weights: np.ndarray, *first: int) -> float:
+        """J if `play_greedy` does the rest, after the placement `first` (node, MB) if given."""
+        fork = self._fork
+        copy_into(fork, self._state)
+        if not self._clairvoyant:
+            forget_arrivals(fork)
+        kind = place(fork, *first) if first else 0
+        if kind == 0:
+            kind = play_greedy(fork, weights, *self._buffers)
+        if kind < 0:
+            raise InputError(
+                f"more than {len(fork.workflows)} workflows are active in a rollout: "
+                "give RawEnv more workflow_slots"
+            )
+        return float(arrived_objective(fork, self._objective))

@@ -5,7 +5,7 @@ executable may state runtime, cores and memory.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
@@ -113,30 +113,30 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
         raise InputError(f"{where}: not valid XML: its encoding is unknown") from None
     except (ParseError, ValueError) as error:
         raise InputError(f"{where}: not valid XML: {one_line(str(error))}") from None
-    if _tag(root) != "adag":
-        raise InputError(f"{where}: the root element is {short(_tag(root))}, 'adag' is needed")
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]  # without its namespace
+    if root.tag != "adag":
+        raise InputError(f"{where}: the root element is {short(root.tag)}, 'adag' is needed")
     for tag in ("dax", "dag"):
-        for element in _children(root, tag):
+        for element in root.findall(tag):
             raise InputError(
                 f"{where}: <{tag}> {short(element.get('id', ''))} is a sub-workflow, which is not "
                 "read: only workflows of jobs are"
             )
     declared: dict[Called, list[Element]] = defaultdict(list)  # one for each of several systems
-    for executable in _children(root, "executable"):
+    for executable in root.findall("executable"):
         declared[_called(executable)].append(executable)
     executables = {
         called: _profiles(several, f"{where}: executable {short(called[1])}")
         for called, several in declared.items()
     }
     counts: Counter[str] = Counter()
-    tasks = tuple(_task(job, executables, counts, where) for job in _children(root, "job"))
+    tasks = tuple(_task(job, executables, counts, where) for job in root.findall("job"))
     index = positions((task.name for task in tasks), where)
     edges = set()
-    for child in _children(root, "child"):
+    for child in root.findall("child"):
         target = _position(child, index, where)
-        edges |= {
-            (_position(parent, index, where), target) for parent in _children(child, "parent")
-        }
+        edges |= {(_position(parent, index, where), target) for parent in child.findall("parent")}
     return graph_from_files(name, where, tasks, edges, counts)
 
 
@@ -152,7 +152,7 @@ def _task(
     profiles = validated(_Profiles, told, f"{place}: profile")
     reads: dict[File, float | None] = {}
     writes: dict[File, float | None] = {}
-    for uses in _children(element, "uses"):
+    for uses in element.findall("uses"):
         use = validated(_Uses, dict(uses.attrib), f"{place}: uses")
         file = named(use.file)
         size = use.size
@@ -186,7 +186,7 @@ def _called(element: Element) -> Called:
 def _profiles(elements: Iterable[Element], place: str) -> dict[str, str]:
     """What the profiles of a job, or of all declarations of an executable, state as written."""
     given: dict[tuple[str, str], str] = {}
-    for profile in (profile for element in elements for profile in _children(element, "profile")):
+    for profile in (profile for element in elements for profile in element.findall("profile")):
         key = (profile.get("namespace", "").lower(), profile.get("key", "").lower())
         if key in PROFILES:
             text = (profile.text or "").strip()
@@ -197,14 +197,5 @@ def _profiles(elements: Iterable[Element], place: str) -> dict[str, str]:
 def _position(element: Element, index: dict[str, int], where: str) -> int:
     reference = element.get("ref")
     if reference not in index:
-        raise InputError(f"{where}: a {_tag(element)} refers to {short(reference)}, no such job")
+        raise InputError(f"{where}: a {element.tag} refers to {short(reference)}, no such job")
     return index[reference]
-
-
-def _children(element: Element, tag: str) -> Iterator[Element]:
-    return (child for child in element if _tag(child) == tag)
-
-
-def _tag(element: Element) -> str:
-    """The tag without its namespace."""
-    return str(element.tag).rpartition("}")[2]

@@ -16,7 +16,7 @@ from env.sim.declared.images import Images
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
 from env.workloads.arrivals import Arrivals
-from env.workloads.templates import TemplatePool, WorkflowConfig, template_pools
+from env.workloads.templates import PoolName, WorkflowConfig, template_pools
 
 TRAINING_KEY, EVALUATION_KEY = 0, 1
 """First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
@@ -143,10 +143,9 @@ class WorkloadGenerator:
     ) -> None:
         self.pools = template_pools(workflow_config, core_speed)
         self.config = workload_config
-        pools = (self.pools.training, self.pools.evaluation)
-        cold_start = workload_config.container_cold_start
-        self._images = [Images.by_name(pool.templates, cold_start) for pool in pools]
-        known = {name for pool in pools for names in pool.names.values() for name in names}
+        pools, cold_start = self.pools.items(), workload_config.container_cold_start
+        self._images = {name: Images.by_name(pool.templates, cold_start) for name, pool in pools}
+        known = {name for _, pool in pools for names in pool.names.values() for name in names}
         for tenant, declared in workload_config.tenants.items():
             for name in declared.workflows:
                 if name not in known:
@@ -157,20 +156,18 @@ class WorkloadGenerator:
 
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
-        return self._episode(self.pools.training, self._images[0], seed_sequence)
+        return self._episode("training", seed_sequence)
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All workflows that can arrive in held-out episodes."""
-        return self.pools.evaluation.templates
+        return self.pools["evaluation"].templates
 
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
-        sequence = evaluation_seed(self.config.seed, index)
-        return self._episode(self.pools.evaluation, self._images[1], sequence)
+        return self._episode("evaluation", evaluation_seed(self.config.seed, index))
 
-    def _episode(
-        self, pool: TemplatePool, images: Images, seed_sequence: np.random.SeedSequence
-    ) -> EpisodeWorkload:
+    def _episode(self, name: PoolName, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
+        pool = self.pools[name]
         rng = np.random.default_rng(seed_sequence)
         arrival_times = self.config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
@@ -180,7 +177,7 @@ class WorkloadGenerator:
             arrival_times,
             templates,
             tenants,
-            images=images,
+            images=self._images[name],
             funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(

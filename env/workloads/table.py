@@ -22,6 +22,7 @@ class Table:
     Attributes:
         path: of the file, UTF-8.
         max_bytes: of the file, unpacked; a larger one is refused.
+        inside: the folder that it must not lead out of.
 
     Raises:
         InputError: from its methods, where the file cannot be read or is no such table.
@@ -29,6 +30,7 @@ class Table:
 
     path: Path
     max_bytes: int
+    inside: Path | None = None
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -65,7 +67,7 @@ class Table:
             raise InputError(f"{self.path}: no rows under the header, at least 1 is needed")
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        with opened(self.path, self.max_bytes) as file:
+        with opened(self.path, self.max_bytes, self.inside) as file:
             reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""))
             try:
                 for cells in reader:
@@ -88,6 +90,11 @@ class Row:
     table: Table
     number: int
     cells: Sequence[str]
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Its cells by the names of their columns."""
+        return dict(zip(self.table.columns, self.cells, strict=True))
 
     def text(self, column: str) -> str:
         """What stands in a column, which may not be blank."""

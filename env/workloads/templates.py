@@ -139,16 +139,12 @@ class TemplatePool:
         return tuple(self.templates[position] for position in chosen)
 
 
-@dataclass(frozen=True)
-class TemplatePools:
-    """What training and evaluation draw their workflows from.
+TemplatePools = Mapping[PoolName, TemplatePool]
+"""What training and evaluation draw their workflows from.
 
-    Workflows of recipes are never in both; files and inline workflows are, unless an
-    `evaluation_path` is given.
-    """
-
-    training: TemplatePool
-    evaluation: TemplatePool
+Workflows of recipes are never in both; files and inline workflows are, unless an `evaluation_path`
+is given.
+"""
 
 
 def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
@@ -183,7 +179,7 @@ def assumed_of(
     sources: dict[tuple[AnnotationRules, int], dict[str, Assumptions]] = defaultdict(dict)
     for workflow, core_speed in worlds:
         config = validated(WorkflowConfig, workflow, "workflow")
-        found: TemplatePool = getattr(template_pools(config, core_speed), pool)
+        found = template_pools(config, core_speed)[pool]
         sources[config.annotation, core_speed] |= found.assumptions
     return told_together([told(each, rules) for (rules, _), each in sources.items()])
 
@@ -191,8 +187,7 @@ def assumed_of(
 @lru_cache(maxsize=8)
 def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> TemplatePools:
     config = WorkflowConfig.model_validate_json(config_json)
-    training, evaluation = (_pool(config, pool, core_speed) for pool in POOLS)
-    return TemplatePools(training, evaluation)
+    return {pool: _pool(config, pool, core_speed) for pool in POOLS}
 
 
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:

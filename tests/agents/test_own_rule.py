@@ -134,7 +134,7 @@ def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None,
     ("entry", "says"),
     [
         ("rules.py", "FILE.py:CLASS, or {class: FILE.py:CLASS, PARAMETER: VALUE} is needed"),
-        ({"node": 3}, "is needed, found None"),
+        ({"node": 3}, "is needed, found a mapping"),
     ],
 )
 def test_what_names_no_class(entry: Any, says: str) -> None:

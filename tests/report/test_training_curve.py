@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from report import training_curve
+from agents.learned import metrics_file
 from report.training_curve import read_training
 
 
@@ -19,8 +19,8 @@ def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> N
     ("content", "says"),
     [
         (b"\xff\xfe", "not UTF-8"),
-        (b"steps,difference\n1,2\n", "no column 'env_steps'"),
-        (b"env_steps,difference\n1,2,3\n", "line 2: not as many cells as the header has"),
+        (b"steps,difference\n1,2\n", "column 'env_steps' is missing"),
+        (b"env_steps,difference\n1,2,3\n", "row 2: 3 cells, the header has 2"),
         (b"env_steps,difference\n1,much\n", "could not convert"),
         (b"env_steps,difference\n1,inf\n", "not finite"),
         (b"env_steps,difference\n" + b"1,2\n" * 100_000, "more than 100,000 lines"),
@@ -35,7 +35,7 @@ def test_a_damaged_file_is_left_out_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if "64,000 bytes" in says:
-        monkeypatch.setattr(training_curve, "MOST_BYTES", 64_000)
+        monkeypatch.setattr(metrics_file, "MOST_BYTES", 64_000)
     file = tmp_path / "metrics.csv"
     file.write_bytes(content)
     assert read_training(file) is None

@@ -226,22 +226,19 @@ def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
     _, drawn = annotate_functions(recording, config.annotation, config.seed)
-    assumptions = Counter(recording.assumptions) + drawn
     functions = len(recording.names)
-    text = "; ".join(_decided(functions, recording.skipped, assumptions))
-    counts = {**recording.skipped, **assumptions}
+    text = "; ".join(_decided(recording, functions, drawn))
+    counts = {**recording.skipped, **(Counter(recording.assumptions) + drawn)}
     of_source = {"text": text, "functions": functions, "counts": counts}
     return {recording.source: of_source} if text else {}
 
 
-def _decided(
-    functions: int, skipped: Mapping[str, int], assumptions: Mapping[str, int]
-) -> Iterator[str]:
-    """What rows were passed over and what was drawn for functions, in words."""
-    assumed = dict(assumptions)
-    if drawn := assumed.pop(MEMORY_DRAWN, 0):
-        yield f"{MEMORY_DRAWN} for {drawn} of {functions} functions"
-    for label, counts in (("passed over", skipped), ("assumed", assumed)):
+def _decided(recording: Recording, functions: int, drawn: Counter[str]) -> Iterator[str]:
+    """What rows were passed over and what was drawn for so many functions, in words."""
+    assumed = Counter(recording.assumptions) + drawn
+    if count := assumed.pop(MEMORY_DRAWN, 0):
+        yield f"{MEMORY_DRAWN} for {count} of {functions} functions"
+    for label, counts in (("passed over", recording.skipped), ("assumed", assumed)):
         if counts:
             yield f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items())
 
@@ -317,5 +314,4 @@ def _report(
     ]
     if stated:
         parts.append(f"durations drawn / stated: {work / stated:.3f}")
-    assumptions = Counter(recording.assumptions) + counts
-    return "; ".join((*parts, *_decided(functions, recording.skipped, assumptions)))
+    return "; ".join((*parts, *_decided(recording, functions, counts)))

@@ -8,13 +8,7 @@ import pytest
 from agents.baseline import make_baselines
 from agents.scheduler import play
 from env.base.errors import InputError
-from env.score.greedy_play import (
-    Buffers,
-    play_greedy,
-    play_greedy_episode,
-    rollout_outcomes,
-    rule_outcomes,
-)
+from env.score.greedy_play import Buffers, play_greedy, rollout_outcomes, rule_outcomes
 from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
@@ -55,14 +49,6 @@ def test_compiled_play_decides_as_the_baseline(seed: int) -> None:
         assert (state.functions[name] == env.state.functions[name]).all()
     assert state.cluster[0]["decisions"] == env.decisions
     assert state.cluster[0]["total_rent"] == env.total_rent
-
-
-def test_an_episode_from_its_beginning() -> None:
-    env = middle(3)
-    play_greedy_episode(env.state, WEIGHTS.by_objective(OBJECTIVE), *Buffers.of(env.state))
-    slow, _ = random_env(3)
-    play_slowly(slow)
-    assert (env.state.functions["completion_time"] == slow.state.functions["completion_time"]).all()
 
 
 @pytest.mark.parametrize("seed", range(2))

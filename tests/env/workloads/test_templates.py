@@ -30,12 +30,14 @@ def configured(data: dict[str, Any]) -> WorkflowConfig:
 def names(composed: Composed, *overrides: str) -> list[list[str]]:
     """Of the workflows for training and for evaluation."""
     pools = template_pools(configured(composed(*overrides)["workflow"]), SPEED)
-    return [[each.name for each in pool.templates] for pool in (pools.training, pools.evaluation)]
+    return [
+        [each.name for each in pool.templates] for pool in (pools["training"], pools["evaluation"])
+    ]
 
 
 def test_the_study_has_disjoint_pools_of_the_stated_kind(composed: Composed) -> None:
     pools = template_pools(configured(composed("+workflow=study")["workflow"]), SPEED)
-    training, evaluation = pools.training.templates, pools.evaluation.templates
+    training, evaluation = pools["training"].templates, pools["evaluation"].templates
     assert (len(training), len(evaluation)) == (60, 30)
     seen = {template.computation.tobytes() for template in training}
     assert len(seen) == 60
@@ -50,7 +52,7 @@ def test_the_study_has_disjoint_pools_of_the_stated_kind(composed: Composed) -> 
             (template.memory_req, 512, 4096),
         ):
             assert values.min() >= low and values.max() <= high
-    assert pools.training.weights.sum() == pytest.approx(1)
+    assert pools["training"].weights.sum() == pytest.approx(1)
 
 
 def test_pools_are_filled_once(composed: Composed) -> None:
@@ -71,7 +73,7 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
             "edges": [{"from": "a", "to": 5, "bytes": 60}],
         },
     }
-    pool = template_pools(configured({"mix": mix, "annotation": annotation}), 10).training
+    pool = template_pools(configured({"mix": mix, "annotation": annotation}), 10)["training"]
     numbered, named = pool.templates
     assert numbered.computation.tolist() == [60, 7]
     assert numbered.memory_req[0] == 100
@@ -95,7 +97,7 @@ def test_a_mix_draws_entries_by_weight(
         "many": {"path": str(tmp_path), "weight": 1},
         "one": {"path": str(fixtures / "photo.dax"), "weight": 4},
     }
-    pool = template_pools(configured({"mix": mix, "annotation": annotation}), SPEED).training
+    pool = template_pools(configured({"mix": mix, "annotation": annotation}), SPEED)["training"]
     assert [template.name for template in pool.templates] == ["0", "1", "2", "photo"]
     assert pool.weights == pytest.approx([1 / 15, 1 / 15, 1 / 15, 0.8])
     drawn = pool.draw(np.random.default_rng(0), 4_000)
@@ -126,7 +128,7 @@ def test_functions_without_a_name_share_no_containers(composed: Composed) -> Non
 
 def images(told: dict[str, Any]) -> list[list[int]]:
     """Of the functions of each workflow."""
-    templates = template_pools(configured(told["workflow"]), SPEED).training.templates
+    templates = template_pools(configured(told["workflow"]), SPEED)["training"].templates
     return [of.tolist() for of in Images.by_name(templates, 1.0).of.values()]
 
 
@@ -144,9 +146,9 @@ def test_a_changed_file_is_read_again(
     file = tmp_path / "w.json"
     shutil.copy(fixtures / "photo.json", file)
     config = configured({"path": str(file), "annotation": annotation})
-    assert template_pools(config, SPEED).training.templates[0].function_count == 4
+    assert template_pools(config, SPEED)["training"].templates[0].function_count == 4
     shutil.copy(fixtures / "photo_old.json", file)
-    assert template_pools(config, SPEED).training.templates[0].function_count == 3
+    assert template_pools(config, SPEED)["training"].templates[0].function_count == 3
 
 
 def test_a_validated_path_means_the_same_elsewhere(
