@@ -120,7 +120,7 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"workload\.arrivals\.mean_gap is 6.* with 5: give"):
         check_resume(tmp_path, run_of(workload=workload_of(6)), MADE, KNOWN)
     swept = {"lease.step": [60, 120]}
-    with pytest.raises(InputError, match=r"resume: sweep.* is .* was made with None: give the same"):
+    with pytest.raises(InputError, match="resume: sweep.* is .* was made with None: give the same"):
         check_resume(tmp_path, run_of(sweep=swept), MADE, KNOWN)
     with pytest.raises(InputError, match="commit is d, .* was made with c"):
         check_resume(tmp_path, run_of(commit="d"), MADE, KNOWN)
