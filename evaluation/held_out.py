@@ -21,6 +21,7 @@ from env.score.metrics import FinishedEpisode
 from env.score.reward import check_world
 from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.images import Images
 from env.sim.declared.ordering import FIRST_COME
 from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import is_funded
@@ -61,6 +62,8 @@ class EvaluatedWorld(World):
                     raise InputError(f"baselines: '{each.name}' is a reference, not a baseline")
         if isinstance(self.generator, WorkloadGenerator):
             self.templates = self.generator.evaluation_templates(0)
+            cold_start = self.generator.config.container_cold_start
+            self.images = Images.by_name(self.templates, cold_start)
             check_world(self.templates, self.cluster)
         self.workloads: list[EpisodeWorkload] = []
         functions = 0

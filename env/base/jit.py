@@ -26,6 +26,7 @@ ROOMS = (
     *("sim/assembly", "score", "learn"),
 )
 """Folders of env/ whose files hold what is compiled, or the constants in it."""
+OUR_PACKAGES = ("env.", "agents.", "benchmarks.")
 
 
 def _cache_folder() -> Path:
@@ -115,15 +116,21 @@ class _Cache(FunctionCache):
     """
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        inner = [cell.cell_contents for cell in self._py_func.__closure__ or ()]
-        names = tuple(f"{each.__module__}.{each.__qualname__}" for each in inner)
-        return sig, codegen.magic_tuple(), names
+        return sig, codegen.magic_tuple(), tuple(_names(self._py_func))
+
+
+def _names(function: Any) -> list[str]:
+    """Of a function, of those that it is made with, of those that they are made with, and so on."""
+    inner = [cell.cell_contents for cell in function.__closure__ or ()]
+    return [
+        f"{function.__module__}.{function.__qualname__}",
+        *(name for each in inner for name in _names(each.py_func)),
+    ]
 
 
 def _cached(dispatcher: Any) -> Any:
-    inner = [cell.cell_contents for cell in dispatcher.py_func.__closure__ or ()]
     # No cache folder is named after the sources of what others write.
-    if all(each.__module__.startswith("env.") for each in inner):
+    if all(name.startswith(OUR_PACKAGES) for name in _names(dispatcher.py_func)):
         dispatcher._cache = _Cache(dispatcher.py_func)
     return dispatcher
 

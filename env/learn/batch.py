@@ -345,6 +345,7 @@ def _packed(state: State) -> bytes:
     used = state.blank()
     used.block[:] = 0
     copy_into(used, state)
+    used.cluster["aside"] = state.cluster["aside"]
     return zlib.compress(used.block.tobytes())
 
 

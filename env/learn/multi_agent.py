@@ -166,6 +166,8 @@ class ServerlessEnv(MultiAgentEnv):
             raise nothing_played("render")
         env = self.raw_env
         following = str(env.current_function or "none, the episode is over")
+        if env.current_function is None and not env.done:
+            following = "another decision"
         if env.choosing:
             following = f"one of {len(env.waiting)} functions that wait"
         lines = [

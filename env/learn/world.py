@@ -181,7 +181,7 @@ class World(TrainingEpisodes):
 
     def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""
-        state = build(Episode(workload, cluster, self.rules))
+        state = build(Episode(workload, cluster, self.rules, asked=self.asked))
         (queue,) = self.layout.sights(1, 0).queue
         return state if play_to_choice(state, queue) == DONE else None
 

@@ -181,7 +181,7 @@ class WorkloadGenerator:
             funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(
-                self.config.tenants[tenant].tickets_of(*pool.names[id(template)])
+                self.config.tenants[tenant].tickets_of(*pool.names[template])
                 for tenant, template in zip(tenants, templates, strict=False)
             ),
         )

@@ -128,10 +128,10 @@ class TemplatePool:
     assumptions: Mapping[str, Assumptions]
 
     @cached_property
-    def names(self) -> dict[int, tuple[str, str]]:
-        """By the id of a template: what people may call it, itself and its entry."""
+    def names(self) -> dict[WorkflowTemplate, tuple[str, str]]:
+        """By the template: what people may call it, itself and its entry."""
         pairs = zip(self.templates, self.entries, strict=True)
-        return {id(template): (template.name, entry) for template, entry in pairs}
+        return {template: (template.name, entry) for template, entry in pairs}
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
         """`count` templates, drawn by weight with replacement."""

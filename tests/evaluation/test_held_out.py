@@ -32,6 +32,7 @@ WORLDS = {
     "queue": TRACE,
     "queue and hierarchy": (*TRACE, *with_queue("hierarchical"), "lease=hourly"),
     "tenants": TENANTS,
+    "workflows that wait": (*TINY, *with_queue("placer"), "dispatch=queued", "lease=always"),
     # In some episodes nobody waits beside another.
     "no choice": (*TRACE, "workload.source.functions=4", "workload.sampling.ratio=0.5"),
 }

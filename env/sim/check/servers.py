@@ -108,6 +108,8 @@ def _check_lease(
 ) -> list[str]:
     """What is recorded of a server; (2,) steps that are possible, and ends of the last lease."""
     rules, shown = schedule.episode.options.lease, f"server {server[0]} {server[1]}"
+    if rules.kind == "always" and schedule.changes_of(server):
+        return []  # it is leased anew whenever it comes back
     name, index = server
     row = schedule.leases.get(server) or ServerLeaseModel(
         server_type=name, server_index=index, lease_seconds=0.0, lease_expiration_time=0.0, rent=0.0
@@ -115,8 +117,7 @@ def _check_lease(
     stated_end = math.inf if row.lease_expiration_time is None else row.lease_expiration_time
     steps = round(row.lease_seconds / rules.step)
     found = []
-    always = rules.kind == "always" and not schedule.down_times(server)
-    if not extended or (always and steps <= possible[1]):
+    if not extended or (rules.kind == "always" and steps <= possible[1]):
         steps = int(np.clip(steps, *possible))
         if possible[1] or rules.kind == "always":
             end = min(ends, key=lambda each: abs(each - stated_end) if each < math.inf else 0.0)

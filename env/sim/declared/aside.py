@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from env.base.errors import InputError
+from env.sim.declared.bounds import LONGEST
+
 if TYPE_CHECKING:
     from env.sim.state.block import State
 
@@ -43,8 +46,15 @@ class Change:
         time: seconds; it comes after all completions of this moment.
         apply: makes the change, by what env/sim/events/endings.py has for servers.
         events: if given, it comes once so many events have happened, as far as it is time.
+
+    Raises:
+        InputError: there is no such time.
     """
 
     time: float
     apply: Callable[[State], object]
     events: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.time <= LONGEST:
+            raise InputError(f"changes: time {self.time}, 0 to {LONGEST:g} s are possible")

@@ -79,6 +79,9 @@ class Episode:
         self._check_arrivals()
         if self.workflow_slots is not None and self.workflow_slots < 1:
             raise InputError(f"workflow_slots: at least 1 is needed, found {self.workflow_slots}")
+        times = [change.time for change in self.changes]
+        if times != sorted(times):
+            raise InputError(f"changes: they have to be in the order of their times, found {times}")
         templates, images, order = list(self.declared), self.images, self.rules.order
         check_needs(templates, self.cluster)
         if order is not None and images is not None:

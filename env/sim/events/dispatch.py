@@ -81,6 +81,7 @@ def set_aside(state, declared):
         index = leave_queue(state, declared)
         if state.waiting[declared].alone == 1:
             stop_tracking(state, state.functions[index].slot)
+        state.requests[index].aside = 1
         offer(state, index, state.requests[index].joined_time)
     turn = state.queue[0].turn
     if state.options[0].shared == 1 and state.tenants[turn].waiting == 0:

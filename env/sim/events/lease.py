@@ -45,13 +45,16 @@ def startup_at(state, server, time):
 
 
 @compiled
-def lease_steps(state, server, time, last):
-    """Whole steps to add at `time` so that the lease covers `last` (rule 9)."""
+def lease_steps(state, server, time, last, begins):
+    """Whole steps to add at `time` so that the lease covers `last` (rule 9).
+
+    Where a lease `begins` they are as many as have to be paid at least.
+    """
     end, step = state.servers[server].expiration_time, state.servers[server].lease_step
     if last <= end:
         return 0
     begin = max(time, end)
-    least = 1 if end > time else state.servers[server].least_steps
+    least = state.servers[server].least_steps if begins else 1
     steps = max(least, math.ceil((last - begin) / step))
     # Rounded, that many may end just before what they are to cover.
     return steps + 1 if begin + steps * step < last else steps
@@ -114,7 +117,7 @@ def renew_lease_at(state, server, node, time):
     # The lease covers all other nodes already; a safe bound often spares the projection.
     if completion_bound(state, node) <= end:
         return
-    steps = lease_steps(state, server, time, last_completion(state, node))
+    steps = lease_steps(state, server, time, last_completion(state, node), end == -np.inf)
     if steps > 0:
         extend_lease(state, server, tenant_of_last(state, node), time, steps)
 

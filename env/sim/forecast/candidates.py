@@ -218,9 +218,10 @@ def forecast_candidate(state, own, node, candidate):
         finish = containers[own].forecast_completion
     measure_delays(state, containers[own].slot, raised, candidate)
     candidate.finish_time = finish
-    steps = lease_steps(state, server, time, last)
+    begins = state.servers[server].expiration_time <= time
+    steps = lease_steps(state, server, time, last, begins)
     # A server on which nothing runs is leased for nothing yet.
-    before = lease_steps(state, server, time, last_before) if busy else 0
+    before = lease_steps(state, server, time, last_before, begins) if busy else 0
     candidate.rent_increase = (steps - before) * state.servers[server].step_price
     candidate.lease_left_after = candidate.lease_left + steps * state.servers[server].lease_step
 

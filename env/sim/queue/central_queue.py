@@ -180,6 +180,7 @@ def join_queue(state, index, time):
         requests[index].number = queue[0].next_number
         queue[0].next_number += 1
     requests[index].joined_time = time
+    requests[index].aside = 0
     queue[0].waiting += 1
     queue[0].due = 1
     previous, following = waiting[declared].last, NONE

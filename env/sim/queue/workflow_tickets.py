@@ -67,7 +67,7 @@ def first_function(state, slot):
     begin, first, highest = slot * state.cluster[0].functions_per_slot, NONE, -1.0
     template = state.workflows[slot].template
     for index in range(begin, begin + state.templates[template].function_count):
-        if state.functions[index].state == SUBMITTED:
+        if state.functions[index].state == SUBMITTED and state.requests[index].aside == 0:
             rank = state.template_functions[state.functions[index].declared].upward_rank
             if rank > highest:
                 first, highest = index, rank

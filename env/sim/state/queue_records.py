@@ -143,6 +143,7 @@ REQUEST = np.dtype(
     [
         ("wf_id", np.int64),  # the number of the request in a trace
         ("number", np.int64),  # in the order of joining the queue
+        ("aside", np.int64),  # 1: it has left the queue, as no server in service holds it
         ("run", np.int64),  # number of its present run
         ("next", np.int64),  # of the same declared function
         ("joined_time", np.float64),
