@@ -15,7 +15,6 @@ from env.sim.events.lease import extend_lease, renew_lease_at
 from env.sim.node.projection import (
     admit,
     gather,
-    node_on_server_startup,
     node_on_waiting_removal,
     play_until,
     project,
@@ -109,7 +108,7 @@ def finish_startup(state, server, time):
     state.servers[server].ready_time = time
     first = state.servers[server].first_node
     for node in range(first, first + state.servers[server].node_count):
-        node_on_server_startup(state, node, time)
+        nodes[node].clock = time
         for head in (nodes[node].first_running, nodes[node].first_waiting):
             index = head
             while index != NONE:

@@ -68,7 +68,9 @@ def leave_container(state, index, outcome):
     left = containers[index].remaining_computation
     done = functions[function].remaining_computation - left
     tenant = state.workflows[slot].tenant
-    account = account_of(state, state.nodes[node].server, tenant)
+    server = state.nodes[node].server
+    state.servers[server].container_count -= 1
+    account = account_of(state, server, tenant)
     seconds = done / state.nodes[node].single_core_speed
     state.ledger[account].energy += seconds * cluster[0].core_watts
     if state.options[0].shared == 1:
@@ -149,11 +151,9 @@ def preempt(state, index):
 def take_off(state, index):
     """A running container leaves its node now, before its projected end; waiting ones may start."""
     node, time = state.functions[state.containers[index].function].node, state.cluster[0].time
-    server = state.nodes[node].server
     node_on_container_removal(state, node, index, time)
-    state.servers[server].container_count -= 1
     # Work is rounded to whole operations at every change, so an end may move by one of them.
-    renew_lease_at(state, server, node, time)
+    renew_lease_at(state, state.nodes[node].server, node, time)
 
 
 @compiled
@@ -177,12 +177,10 @@ def take_down(state, server):
         while state.nodes[node].first_waiting != NONE:
             index = state.nodes[node].first_waiting
             node_on_waiting_removal(state, node, index)
-            state.servers[server].container_count -= 1
             leave_container(state, index, KILLED)
         while state.nodes[node].first_running != NONE:
             index = state.nodes[node].first_running
             node_on_container_removal(state, node, index, time)
-            state.servers[server].container_count -= 1
             leave_container(state, index, KILLED)
     state.queue[0].due = state.options[0].queued
 

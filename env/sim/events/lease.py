@@ -11,7 +11,6 @@ from env.sim.node.node_status import completion_bound, last_completion
 from env.sim.node.projection import (
     node_on_container_completion,
     node_on_container_creation,
-    node_on_server_startup,
 )
 from env.sim.state.history import note_lease
 from env.sim.state.records import IN_SERVICE, LEASE_END, LEDGER, NONE
@@ -36,7 +35,7 @@ def startup_at(state, server, time):
     latency = state.servers[server].cold_start_latency
     first = state.servers[server].first_node
     for node in range(first, first + state.servers[server].node_count):
-        node_on_server_startup(state, node, time + latency)
+        state.nodes[node].clock = time + latency  # of an empty node
     state.servers[server].ready_time = time + latency
     # Even work that takes no time a late clock could tell begins a lease.
     state.servers[server].expiration_time = -np.inf
@@ -145,7 +144,6 @@ def server_on_container_completion(state, node):
     """Completes the first container of a node; returns it."""
     server = state.nodes[node].server
     time = state.nodes[node].next_completion
-    state.servers[server].container_count -= 1
     waiting = state.nodes[node].waiting_count
     index = node_on_container_completion(state, node)
     # If nobody was admitted, all goes on as projected, and the lease covers that.

@@ -16,13 +16,6 @@ from env.sim.state.timers import set_timer
 
 
 @compiled
-def chain_after(state, function):
-    """Seconds of the longest chain of best times behind a function."""
-    known = state.template_functions[state.functions[function].declared]
-    return known.upward_rank - known.best_time
-
-
-@compiled
 def transfer_speed(state, source, target):
     """Bytes/s between two NUMA nodes: within one, within one server, between servers."""
     if source == target:
@@ -60,11 +53,12 @@ def transfer(state, function, node):
 def fill_container(state, index, function, memory_alloc, seconds, creation):
     """Makes an unused container record that of a submitted function."""
     containers, functions = state.containers, state.functions
+    known = state.template_functions[functions[function].declared]
     containers[index].wf_id = functions[function].wf_id
     containers[index].fn_id = functions[function].fn_id
     containers[index].function = function
     containers[index].slot = state.functions[function].slot
-    containers[index].chain_after = chain_after(state, function)
+    containers[index].chain_after = known.upward_rank - known.best_time
     containers[index].memory_req = functions[function].memory_req
     containers[index].memory_alloc = memory_alloc
     containers[index].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)

@@ -12,7 +12,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import cold_start_time, lease_steps
-from env.sim.events.placing import chain_after
+from env.sim.events.placing import fill_container
 from env.sim.events.requests import container_start
 from env.sim.forecast.ends import demand_of, raise_bound
 from env.sim.forecast.play_node import forecast_node, play_forward
@@ -20,7 +20,7 @@ from env.sim.node.fit import short_of, suits
 from env.sim.node.projection import container_speed, fits_at, speed_share
 from env.sim.queue.tracking import all_that_wait, parallel_cores
 from env.sim.state.block import State
-from env.sim.state.containers import declared_left, memory_ratio
+from env.sim.state.containers import declared_left
 from env.sim.state.records import CANDIDATE, INF, NONE
 
 
@@ -96,15 +96,10 @@ def forecast(state, memory_alloc, candidates):
     """
     function = state.cluster[0].deciding
     sum_sources(state, function)
-    containers, functions = state.containers, state.functions
+    containers = state.containers
     own = len(containers) - 1
-    containers[own].function = function
-    containers[own].slot = state.functions[function].slot
-    containers[own].chain_after = chain_after(state, function)
-    containers[own].memory_alloc = memory_alloc
-    containers[own].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
-    containers[own].remaining_computation = declared_left(functions, function)
-    containers[own].parallelism = functions[function].parallelism
+    fill_container(state, own, function, memory_alloc, 0.0, 0.0)
+    containers[own].remaining_computation = declared_left(state.functions, function)
     containers[own].demand = demand_of(containers[own])
     containers[own].next = NONE
     unrented = NONE  # the last node whose server has never been rented

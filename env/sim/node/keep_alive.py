@@ -63,7 +63,7 @@ def release(state, node, image, memory, time, idle_image):
 @compiled
 def keep_warm(state, node, image, memory, ready_time, expiration):
     """An idle container and the timer of its end."""
-    index = add_idle(state, node, image, memory, ready_time, expiration)
+    index = add_idle(state, node, image, memory, ready_time)
     if expiration < INF:
         set_timer(state, expiration, EXPIRY, state.idle[index].number, index)
 

@@ -241,12 +241,6 @@ def admit(state, node, index, start_time):
 
 
 @compiled
-def node_on_server_startup(state, node, time):
-    """A cold start moves the clock of the (empty) node."""
-    state.nodes[node].clock = time
-
-
-@compiled
 def node_on_container_creation(state, node, index):
     """A container starts at its creation time if its node has room then; else it waits."""
     nodes, containers = state.nodes, state.containers

@@ -33,7 +33,7 @@ FLOAT: Final = np.dtype(np.float64)
 # are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
 # number of named resources (resources.py) that functions need, mostly none.
 CHANGING: Final = {
-    "cluster": records.CLUSTER,  # (1,)
+    "cluster": records.CLUSTER,  # (2,), the second as the first is at time 0
     "servers": records.SERVER,  # (S,)
     "ledger": records.LEDGER,  # (S * K,), of server s for tenant k at s * K + k
     "nodes": records.NUMA_NODE,  # (N,)

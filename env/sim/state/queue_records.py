@@ -188,7 +188,6 @@ IDLE = np.dtype(
         ("memory", np.int64),  # MB it holds
         ("number", np.int64),
         ("ready_time", np.float64),  # seconds: when a prewarmed one has started
-        ("expiration_time", np.float64),
         ("clock", np.float64),  # of its node's cache when it became idle
         ("next", np.int64),  # younger one on the node
         ("previous", np.int64),
