@@ -214,9 +214,10 @@ class Scheduler(Protocol):
 def play(
     env: RawEnv, scheduler: Scheduler, objective: Objective, seed: np.random.SeedSequence
 ) -> None:
-    """Lets a scheduler decide until an episode is over."""
+    """Lets a scheduler decide until an episode is over; one without `tiers` has one of 1."""
     shown, rng = Shown(env), np.random.default_rng(seed)
+    tiers = getattr(scheduler, "tiers", (1.0,))
     scheduler.reset(shown, objective, seed)
     while not env.done:
-        decision = Decision(shown, objective, scheduler.tiers, rng)
+        decision = Decision(shown, objective, tiers, rng)
         decision.carry_out(env, scheduler.choose(decision))

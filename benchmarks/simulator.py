@@ -26,9 +26,9 @@ from benchmarks.figures import print_figures
 from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
+from env.learn.layouts import AgentsConfig, Layout
 from env.learn.observation import observe_nodes, write_context
-from env.learn.sight import Sight, new_sights
-from env.score.greedy_score import ScoreWeights
+from env.learn.sight import Sight
 from env.score.reward import Objective
 from env.sim.assembly.new_state import reset
 from env.sim.declared.cluster_file import cluster_from_config
@@ -143,15 +143,13 @@ class World:
     cluster: ClusterConfig
     workloads: list[EpisodeWorkload]
     objective: Objective
-    weights: ScoreWeights
+    agents: AgentsConfig
 
     def environments(self) -> tuple[list[RawEnv], Sight]:
         """Environments of all workloads, and what to look at them with."""
         envs = [RawEnv(one.arrival_times, one.templates, self.cluster) for one in self.workloads]
-        weights = self.weights.by_objective(self.objective)
-        types = len(self.cluster.server_types)
-        nodes = len(envs[0].state.nodes)
-        return envs, new_sights(1, (1.0,), 1, weights, types, nodes, 0, 0, 0, ())
+        layout = Layout(self.agents, self.objective, self.cluster, see_future=False)
+        return envs, layout.sights(1, 0)
 
 
 def study(episodes: int) -> World:
@@ -167,7 +165,7 @@ def study(episodes: int) -> World:
         cluster,
         [generator.training_episode(training_seed(0, 0, 0, i)) for i in range(episodes)],
         validated(Objective, config["objective"], "objective"),
-        validated(ScoreWeights, config["agents"]["score"], "agents.score"),
+        validated(AgentsConfig, config["agents"], "agents"),
     )
 
 

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 Action = Any
 """An integer; of an agent that bids two of them, its bid and its place."""
-Drawn = tuple[int, tuple[int, int], int]
-"""Of an episode: seed, worker and environment, and number."""
+MOST_ENVIRONMENTS: Final = 10_000
+"""Of a batch."""
+LARGEST_SEED: Final = 2**64 - 1
+"""Of an episode, as RLlib's runners draw them."""
 NO_PLACE: Final = -1
 """The place of a server type that bids 0 and does not win, where it does not matter."""
 # What is wrong with an action.
@@ -33,14 +35,14 @@ NOWHERE: Final = 4  # it wins with a bid of 0, and has named no place
 
 
 @compiled
-def first_fault(actions, mask, bids, acting):
+def first_fault(actions, mask, bids, together):
     """The first row with an action that is not allowed, and what is wrong with it.
 
     Args:
         actions: int64 (R, 1), or (R, 2) of bids and places.
         mask: float32 (R, A), what the agents have seen.
         bids: B, 0 for none.
-        acting: rows of one environment, which are together; 0: some of its agents only.
+        together: rows of one environment; 0: some of its agents only.
     """
     parts = actions.shape[1]
     places = mask.shape[1] - bids
@@ -58,10 +60,10 @@ def first_fault(actions, mask, bids, acting):
             return row, OUTSIDE
         if asked and mask[row, bids + place] <= 0.0:
             return row, MASKED
-    if bids > 0 and acting > 0:
-        for first in range(0, len(actions), acting):
+    if bids > 0 and together > 0:
+        for first in range(0, len(actions), together):
             winner = -1
-            for row in range(first, first + acting):  # one with room may bid more than 0
+            for row in range(first, first + together):  # one with room may bid more than 0
                 if mask[row, 1] > 0.0 and (winner < 0 or actions[row, 0] > actions[winner, 0]):
                     winner = row
             if winner >= 0 and actions[winner, 1] == NO_PLACE:
@@ -91,14 +93,13 @@ def actions_of(agents: Sequence[Agent], actions: Mapping[str, Action]) -> np.nda
     ):
         if wrong:
             raise InputError(f"agents {fault}: {listed(wrong)}; due: {listed(names)}")
-    rows = []
+    rows, shape = [], (2,) if agents[0].bids else ()
     for agent in agents:
-        numbers = integers(actions[agent.name], 2 if agent.bids else 1)
-        if numbers is None:
+        row = np.asarray(actions[agent.name])
+        if row.dtype.kind not in "iu" or row.shape != shape:
             raise _outside(agent, actions[agent.name])
-        rows.append(numbers)
-    parts = np.array(rows, np.int64)
-    return parts if agents[0].bids else parts[:, 0]
+        rows.append(row)
+    return np.array(rows, np.int64)
 
 
 def taken(
@@ -106,8 +107,7 @@ def taken(
     masks: np.ndarray,
     acting: np.ndarray,
     actions: np.ndarray,
-    environments: int = 1,
-    whole: bool = True,
+    together: int,
 ) -> np.ndarray:
     """The actions of a turn in some environments, of which each has as many rows.
 
@@ -116,8 +116,7 @@ def taken(
         masks: float32 (R, A), what the agents have seen.
         acting: (R,) which of the agents each row is of; below 0: nobody's.
         actions: integers (R,), or (R, 2) of bids and places.
-        environments: E.
-        whole: whether all who bid are among them.
+        together: rows of one environment; 0: some of its agents only.
 
     Returns:
         them as int64, C-contiguous.
@@ -132,13 +131,13 @@ def taken(
             f"actions: integers of shape {shape} are needed, found {given.dtype} of {given.shape}"
         )
     given = np.ascontiguousarray(given, np.int64)
-    together, rows = len(masks) // environments, np.flatnonzero(acting >= 0)
+    rows = np.flatnonzero(acting >= 0)
     asked, seen = given.reshape(len(given), -1)[rows], masks[rows]
-    row, fault = first_fault(asked, seen, bids, together if whole else 0)
+    row, fault = first_fault(asked, seen, bids, together)
     if fault == NOTHING:
         return given
     agent, action = agents[acting[rows[row]]], asked[row].tolist()
-    if environments > 1:
+    if 0 < together < len(masks):
         agent = agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
     if fault == OUTSIDE:
         raise _outside(agent, action if bids else action[0])
@@ -166,44 +165,6 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
     return int(value)
 
 
-MOST_ENVIRONMENTS: Final = 10_000
-"""Of a batch."""
-LARGEST_SEED: Final = 2**64 - 1
-"""Of an episode, as RLlib's runners draw them."""
-
-
-def next_episode(seed: Any, otherwise: Drawn) -> Drawn:
-    """Which episode `reset` draws: the first one of the stream that a seed names in a worker.
-
-    Args:
-        seed: that `reset` was given, None for none.
-        otherwise: which one without a seed.
-
-    Raises:
-        InputError: the seed is none.
-    """
-    if seed is None:
-        return otherwise
-    worker, _ = otherwise[1]
-    return whole_number("seed", seed, 0, LARGEST_SEED), (worker, 0), 0
-
-
-def seed_each(seed: Any, environments: int) -> Sequence[Any]:
-    """One seed for each environment, None for none: those of a list, or those from a number on.
-
-    Raises:
-        InputError: there is not one for each.
-    """
-    if seed is None:
-        return [None] * environments
-    if not isinstance(seed, list | tuple):
-        first = whole_number("seed", seed, 0, LARGEST_SEED - environments)
-        return range(first, first + environments)
-    if len(seed) != environments:
-        raise InputError(f"seed: {environments} seeds are needed, found {len(seed)}")
-    return seed
-
-
 def nothing_played(method: str, ended: bool = False) -> InputError:
     """What a call outside an episode gets."""
     why = "the episode is over" if ended else "no episode is being played"
@@ -213,26 +174,3 @@ def nothing_played(method: str, ended: bool = False) -> InputError:
 def _outside(agent: Agent, action: Action) -> InputError:
     shown = action if isinstance(action, list) else short(action)
     return InputError(one_line(f"{agent.name}: {shown} is not in {agent.action_space}"))
-
-
-def integers(action: Any, count: int) -> list[int] | None:
-    """The parts of an action, None if they are not so many integers of 64 bits."""
-    try:
-        parts = np.asarray(action)
-    except (ValueError, TypeError):  # lists of unequal lengths, a tensor on a device
-        return None
-    if parts.dtype.kind not in "iu" or parts.shape != ((count,) if count > 1 else ()):
-        return None
-    return parts.astype(np.int64).reshape(-1).tolist()
-
-
-ATTEMPTS = 100
-"""Episodes without a choice that are passed over before the world is refused."""
-
-
-def no_choice() -> InputError:
-    """What a world gets in which agents are never asked."""
-    return InputError(
-        f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: let "
-        "more arrive, or give fewer servers"
-    )

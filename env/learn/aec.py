@@ -40,9 +40,6 @@ class ServerlessAEC(AECEnv):
         self.possible_agents = list(self._env.possible_agents)
         self.observation_spaces = {name: self._space(name) for name in self.possible_agents}
         self.action_spaces = self._env.action_spaces
-        self._blank = {
-            name: agent.blank_observation() for name, agent in self._env.layout.agents.items()
-        }
 
     def observation_space(self, agent: str) -> gym.spaces.Dict:
         """Space of the parts and of the mask."""
@@ -69,7 +66,9 @@ class ServerlessAEC(AECEnv):
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self._seen: dict[str, Observation] = dict(self._blank)
+        self._seen: dict[str, Observation] = {
+            name: member.blank_observation() for name, member in self._env.members.items()
+        }
         self._begin_turn(observations)
 
     def observe(self, agent: str) -> dict[str, Any]:
@@ -97,7 +96,7 @@ class ServerlessAEC(AECEnv):
         member, mask = self._env.members[agent], self._seen[agent]["mask"]
         # The action itself is the caller's, who may write the next one to it.
         rows = actions_of([member], {agent: action})
-        (self._actions[agent],) = taken([member], mask[None], np.zeros(1, int), rows, whole=False)
+        (self._actions[agent],) = taken([member], mask[None], np.zeros(1, int), rows, together=0)
         if len(self._actions) < len(self._asked):
             self._cumulative_rewards[agent] = 0.0
             self._clear_rewards()
@@ -106,7 +105,7 @@ class ServerlessAEC(AECEnv):
         try:
             observations, rewards, terminateds, _, infos = self._env.step(self._actions)
         except InputError:
-            self._ask(self._asked)
+            self._begin_turn({name: self._seen[name] for name in self._asked})
             raise
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
@@ -133,21 +132,14 @@ class ServerlessAEC(AECEnv):
         member = self._env.members[agent]
         parts = dict(member.observation_space.spaces)
         del parts["mask"]
-        choices = member.items * member.choices
-        masks = [Box(0, 1, (count,), np.int8) for count in (member.bids, choices) if count]
-        return gym.spaces.Dict(
-            {
-                "observation": gym.spaces.Dict(parts),
-                "action_mask": Tuple(masks) if member.bids else masks[0],
-            }
-        )
+        places = member.items * member.choices
+        masks = [Box(0, 1, (count,), np.int8) for count in (member.bids, places) if count]
+        mask = Tuple(masks) if member.bids else masks[0]
+        return gym.spaces.Dict({"observation": gym.spaces.Dict(parts), "action_mask": mask})
 
     def _begin_turn(self, observations: dict[str, Observation]) -> None:
-        self._seen = {**self._seen, **observations}
-        self._ask(list(observations))
-
-    def _ask(self, agents: list[str]) -> None:
-        """They are to act, one after the other."""
+        """Those that see something are to act, one after the other."""
+        self._seen |= observations
+        self._asked = list(observations)
         self._actions: dict[str, Any] = {}
-        self._asked = agents
-        self.agent_selection = agents[0]
+        self.agent_selection = self._asked[0]

@@ -8,11 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from env.learn.observation import (
-    CONTEXT_FEATURES,
-    CRITIC_FEATURES,
-    LIMIT,
-)
+from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LIMIT
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 Observation = dict[str, np.ndarray]

@@ -7,7 +7,7 @@ from typing import Final
 from env.base.jit import compiled, places
 from env.learn.agent import Agent
 from env.learn.kind import Kind, Turn
-from env.learn.observation import log_of
+from env.learn.observation import LOG_50, log_of
 from env.score.greedy_score import leased_cores
 from env.sim.declared.aside import DecisionKind
 from env.sim.state.records import ASIDE
@@ -31,7 +31,7 @@ def kind_of(asked: DecisionKind, place: int) -> Kind:
     @compiled
     def see(agent, state, sight, choice, context, items, mask):
         active = state.cluster[0].arrived - state.cluster[0].finished_workflows
-        context[CONTEXT.active_workflows] = log_of(active) / 4.0
+        context[CONTEXT.active_workflows] = log_of(active) / LOG_50
         context[CONTEXT.leased_cores] = leased_cores(state) / state.cluster[0].cores
         items[:] = 0.0
         fill(state, choice[0].subject, items, mask)

@@ -14,20 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from env.base.errors import InputError
-from env.learn.actions import (
-    ATTEMPTS,
-    MOST_ENVIRONMENTS,
-    Drawn,
-    next_episode,
-    no_choice,
-    seed_each,
-    whole_number,
-)
+from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
 from env.learn.asked_agent import code_of
 from env.learn.decisions import Decisions
 from env.learn.kind import Kind, Turn
 from env.learn.loops import applying
-from env.learn.sight import EPISODE, OF_ALL, turn_to_episode
+from env.learn.sight import OF_ALL, turn_to_episode
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.reward import cheapest_cost, ideal
@@ -45,6 +37,21 @@ from env.workloads.generator import WorkloadGenerator
 
 # Most episodes have the same cluster, or one of a few; what it gives is only copied from.
 hardware_of = lru_cache(maxsize=64)(hardware)
+# Episodes without a choice that are passed over before the world is refused.
+ATTEMPTS = 100
+
+
+class Drawn(NamedTuple):
+    """Which training episode an environment plays, see `World.training_episode`."""
+
+    seed: int
+    worker: int
+    environment: int
+    number: int
+
+    def following(self) -> Drawn:
+        """The next episode of the stream."""
+        return self._replace(number=self.number + 1)
 
 
 class Ended(NamedTuple):
@@ -97,9 +104,7 @@ class Batch(Decisions):
         environments = whole_number("environments", environments, 1, MOST_ENVIRONMENTS)
         self.ended: list[Ended] = []
         self._world, self._apart = world, apart
-        self._drawn: list[Drawn] = [
-            (seed, (worker, first + env), -1) for env in range(environments)
-        ]
+        self._drawn = [Drawn(seed, worker, first + env, -1) for env in range(environments)]
         one, self._first_template = _one_state(world, apart)
         self._states, handles = one.copies(environments)
         self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
@@ -126,11 +131,11 @@ class Batch(Decisions):
                 an environment stays in its own.
 
         Raises:
-            InputError: a seed is none, or there is not one for each. Then nothing has changed.
+            InputError: one is no seed, or there is not one for each. Then nothing has changed.
         """
         self._drawn = [
-            next_episode(each, _following(drawn))
-            for each, drawn in zip(seed_each(seed, len(self)), self._drawn, strict=True)
+            drawn.following() if own is None else Drawn(own, drawn.worker, 0, 0)
+            for own, drawn in zip(_seeds(seed, len(self)), self._drawn, strict=True)
         ]
         self._given = None
         for env in range(len(self)):
@@ -181,7 +186,7 @@ class Batch(Decisions):
         following = np.flatnonzero(rested if rest else over)
         episodes["rests"] = done
         for env in following.tolist():
-            self._drawn[env] = _following(self._drawn[env])
+            self._drawn[env] = self._drawn[env].following()
             self._start_episode(env)
         self._look_at(following)
         return rewards, done
@@ -209,17 +214,11 @@ class Batch(Decisions):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on from `get_state` of a batch of the same world and size."""
-        self._drawn[:], self._given = state["drawn"], state.get("given")
+        self._drawn[:], self._given = state["drawn"], state["given"]
         for env, block in enumerate(state["blocks"]):
             self._begin_episode(env)  # what is seen of the reference
-            # Earlier versions did not pack the records.
-            block = zlib.decompress(block) if isinstance(block, bytes) else block
-            self.state(env).block[:] = np.frombuffer(block, np.uint8)
-        for name in EPISODE.names or ():  # earlier versions had others
-            if name in state["episodes"].dtype.names:
-                self._episodes[name] = state["episodes"][name]
-        if "choices" in state:
-            self._choices[:] = state["choices"]
+            self.state(env).block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
+        self._episodes[:], self._choices[:] = state["episodes"], state["choices"]
         self._look_at(range(len(self)))
         if self._apart:
             self.raw_env.played_to(self.kind(0))
@@ -232,8 +231,11 @@ class Batch(Decisions):
             self._begin_episode(env)
             if self._episodes[env]["kind"] != DONE:
                 return
-            self._drawn[env] = _following(self._drawn[env])
-        raise no_choice()
+            self._drawn[env] = self._drawn[env].following()
+        raise InputError(
+            f"agents.queue: of {ATTEMPTS} episodes none has a choice, in which two functions wait: "
+            "let more arrive, or give fewer servers"
+        )
 
     def _begin_episode(self, env: int) -> None:
         """Has the reference play the episode drawn, then plays it up to the first choice."""
@@ -288,10 +290,9 @@ class Batch(Decisions):
 
     def _load(self, env: int) -> None:
         """Gives an environment the records of the episode that is drawn for it."""
-        seed, stream, number = self._drawn[env]
         workload, cluster = self._given, self._world.cluster
         if workload is None:
-            workload, cluster = self._world.training_episode(seed, *stream, number)
+            workload, cluster = self._world.training_episode(*self._drawn[env])
         if self._first_template:
             self._write(env, workload, cluster)
             return
@@ -323,10 +324,20 @@ class Batch(Decisions):
         self._world.rules.lease.write(state.servers)
 
 
-def _following(drawn: Drawn) -> Drawn:
-    """The next episode of a stream."""
-    seed, stream, number = drawn
-    return seed, stream, number + 1
+def _seeds(seed: Any, environments: int) -> list[int | None]:
+    """One for each environment, None for none: those of a list, or those from a number on.
+
+    Raises:
+        InputError: one is no seed, or there is not one for each.
+    """
+    if seed is None:
+        return [None] * environments
+    if not isinstance(seed, list | tuple):
+        first = whole_number("seed", seed, 0, LARGEST_SEED - environments)
+        return list(range(first, first + environments))
+    if len(seed) != environments:
+        raise InputError(f"seed: {environments} seeds are needed, found {len(seed)}")
+    return [own if own is None else whole_number("seed", own, 0, LARGEST_SEED) for own in seed]
 
 
 def _packed(state: State) -> bytes:

@@ -30,10 +30,11 @@ class Decisions:
 
     Attributes:
         layout: the agents and their turns.
+        turns: of all kinds of decision, in their order.
     """
 
     def __init__(self, layout: Layout, handles: np.ndarray, functions: int) -> None:
-        self.layout = layout
+        self.layout, self.turns = layout, layout.turns
         self._handles = handles
         self._sights = layout.sights(len(handles), functions)
         self._episodes = np.zeros(len(handles), EPISODE)
@@ -52,18 +53,9 @@ class Decisions:
     def __len__(self) -> int:
         return len(self._episodes)
 
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        """Those of all kinds of decision, in their order."""
-        return self.layout.turns
-
     def kind(self, env: int) -> int:
         """Code of the decision that is due in an environment, or DONE."""
         return int(self._episodes[env]["kind"])
-
-    def is_due(self, turn: Turn, env: int) -> bool:
-        """Whether a turn is somebody's in an environment, if those before it have been taken."""
-        return self.layout.kind_of[turn].code == self.kind(env)
 
     def acting(self, turn: Turn) -> np.ndarray:
         """(E * A,) which of the turn's agents each row observed is of, or NOBODY."""
@@ -101,7 +93,7 @@ class Decisions:
                 answered again.
         """
         masks, acting = self._masks[turn], self._acting[turn]
-        actions = taken(turn.agents, masks, acting, actions, len(self))
+        actions = taken(turn.agents, masks, acting, actions, turn.together)
         bids = np.zeros_like(actions)
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)

@@ -17,11 +17,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from env.base.errors import InputError
-from env.base.schema import short
+from env.base.schema import listed, short
 from env.learn.actions import Action, nothing_played
-from env.learn.agent import Observation
+from env.learn.agent import Agent, Observation
 from env.learn.batch import Batch, Ended
-from env.learn.layouts import AgentsConfig
 from env.learn.world import World
 from env.sim.view.raw_env import RawEnv
 
@@ -60,8 +59,7 @@ class SingleAgentEnv(gym.Env[Observation, Action]):
 
         self._env = ServerlessEnv(config)
         self.world = self._env.world
-        check_one_agent(self.world.agents)
-        (agent,) = self._env.members.values()
+        agent = only_agent(self.world)
         self._name = agent.name
         self._mask: np.ndarray | None = None
         self.observation_space = gym.spaces.Dict(shown(agent.observation_space.spaces))
@@ -138,9 +136,8 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
 
     def __init__(self, config: Mapping[str, Any], num_envs: int) -> None:
         world = World(config)
-        check_one_agent(world.agents)
+        agent = only_agent(world)
         self._batch = Batch(world, num_envs, world.seed, worker=0)
-        (agent,) = self._batch.layout.agents.values()
         self._masks: np.ndarray | None = None
         self.num_envs = len(self._batch)
         self.single_observation_space = gym.spaces.Dict(shown(agent.observation_space.spaces))
@@ -225,19 +222,19 @@ class SingleAgentVectorEnv(VectorEnv[Observation, np.ndarray, np.ndarray]):
         return shown(seen)
 
 
-def check_one_agent(agents: AgentsConfig) -> None:
-    """Refuses worlds that Gymnasium has no form for.
+def only_agent(world: World) -> Agent:
+    """The agent of a world that Gymnasium has a form for.
 
     Raises:
         InputError: several agents decide, or one bids.
     """
-    alone = ("placer", True), ("queue", False), ("asked", True)
-    if (agents.layout, agents.queue is None) not in alone:
-        queue = "" if agents.queue is None else " with agents.queue"
+    agents = list(world.layout.agents.values())
+    if len(agents) > 1 or agents[0].bids:
         raise InputError(
-            f"agents: layout {agents.layout}{queue} is for several agents, Gymnasium has one: "
-            "agents=placer without agents.queue, or agents=queue"
+            f"agents: {listed([agent.name for agent in agents])} decide together, Gymnasium has "
+            "one agent: agents=placer without agents.queue, or agents=queue"
         )
+    return agents[0]
 
 
 def shown(parts: Mapping[str, Part]) -> dict[str, Part]:

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from env.base.schema import Strict
 from env.learn import asked_agent
 from env.learn.kind import Kind
+from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, NODE_FEATURES
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
-from env.learn.sight import Sight, new_sights
+from env.learn.sight import Sight
 from env.learn.tenant_agents import TenantAgents
+from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import Placement as PlacementRule
+from env.sim.events.choosing import FIRST
+from env.sim.state.records import CANDIDATE
 
 
 class AgentsConfig(Strict):
@@ -103,11 +108,11 @@ class Layout:
         config: AgentsConfig,
         objective: Objective,
         cluster: ClusterConfig,
-        see_future: bool,
         tenants: Sequence[str] = (),
         asked: Sequence[DecisionKind] = (),
+        see_future: bool = True,
     ) -> None:
-        self._made_of = config, objective, cluster, see_future, tenants, asked
+        self._made_of = config, objective, cluster, tenants, asked, see_future
         self.config = config
         self.objective = objective
         self.tiers = config.memory_tiers
@@ -118,26 +123,39 @@ class Layout:
         self.kind_of = {turn: kind for kind in self.kinds for turn in kind.turns}
         self.turns = tuple(self.kind_of)
         self.agents = {agent.name: agent for turn in self.turns for agent in turn.agents}
-        self.score_weights = config.score.by_objective(objective)
         self._see_future = see_future
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, self._made_of
 
     def sights(self, environments: int, functions: int) -> Sight:
-        """Buffers for environments whose episodes have so many functions at most."""
-        config = self.config
-        return new_sights(
-            environments,
-            self.tiers,
-            len(self.tiers) if config.layout == "hierarchical" else 1,
-            self.score_weights,
-            len(self.type_names),
-            sum(self._nodes),
-            functions + 1 if self._see_future else 0,
-            config.workflow_window,
-            0 if config.queue is None else config.queue.functions,
-            () if config.tenants is None else config.tenants.levels,
+        """Empty buffers for E environments.
+
+        Args:
+            environments: E.
+            functions: of an episode, at most.
+        """
+        config, each = self.config, environments
+        seen = len(self.tiers) if config.layout == "hierarchical" else 1
+        of_nodes = each, seen, sum(self._nodes)
+        window = config.workflow_window
+        return Sight(
+            first_node=np.zeros((each, len(self.type_names) + 1), np.int64),
+            candidates=np.zeros(of_nodes, CANDIDATE),
+            scores=np.zeros(of_nodes),
+            nodes=np.zeros((*of_nodes, len(NODE_FEATURES)), np.float32),
+            context=np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
+            critic=np.zeros((each, len(CRITIC_FEATURES)), np.float32),
+            able=np.zeros((each, len(self.type_names)), np.int64),
+            trace=np.zeros((each, functions + 1 if self._see_future else 0, 2)),
+            cursor=np.zeros((each, 1), np.int64),
+            window=np.zeros((each, window), np.int64),
+            functions=np.zeros((each, window, len(FUNCTION_FEATURES)), np.float32),
+            edges=np.zeros((each, window, window), np.float32),
+            queue=np.zeros((each, config.queue.functions if config.queue else 0), FIRST),
+            tiers=np.array(self.tiers),
+            weights=config.score.by_objective(self.objective),
+            levels=np.array(config.tenants.levels if config.tenants else ()),
         )
 
     def _kinds(self, tenants: Sequence[str]) -> Iterator[Kind]:

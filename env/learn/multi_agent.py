@@ -14,7 +14,7 @@ from ray.tune.registry import register_env
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
-from env.learn.actions import Action, actions_of, nothing_played, seed_each
+from env.learn.actions import Action, actions_of, nothing_played
 from env.learn.agent import Observation
 from env.learn.batch import Batch
 from env.learn.world import World
@@ -22,7 +22,7 @@ from env.sim.declared.episode import EpisodeWorkload
 from env.sim.state.records import DONE
 from env.sim.view.raw_env import RawEnv
 
-ENV_NAME = "serverless-v8"
+ENV_NAME = "serverless-v9"
 """Its version rises whenever the same actions would give other observations or rewards, or
 checkpoints hold what an earlier version cannot read."""
 
@@ -91,7 +91,6 @@ class ServerlessEnv(MultiAgentEnv):
                 leaves the agents no choice. Then nothing has changed.
         """
         workload = validated(ResetOptions, options or {}, "options").workload
-        seed_each(seed, 1)
         if workload and self.world.undecided_end(workload, self.world.cluster) is not None:
             raise InputError("options: workload: leaves the agents no choice")
         batch = self._batch or Batch(self.world, 1, self.world.seed, *self._stream, apart=True)
@@ -197,14 +196,15 @@ class ServerlessEnv(MultiAgentEnv):
 
     def _observed(self) -> dict[str, Observation] | None:
         """What the agents of the next turn that is somebody's see; None if the decision is over."""
-        assert self._batch is not None
-        for place, turn in enumerate(self._batch.turns):
-            if place >= self._turn and self._batch.is_due(turn, 0):
+        batch = self._batch
+        assert batch is not None
+        for place, turn in enumerate(batch.turns):
+            if place >= self._turn and batch.layout.kind_of[turn].code == batch.kind(0):
                 self._turn = place
-                self._batch.observe(turn, seen := turn.room(1))
+                batch.observe(turn, seen := turn.room(1))
                 return {
                     turn.agents[who].name: {part: rows[row] for part, rows in seen.items()}
-                    for row, who in enumerate(self._batch.acting(turn))
+                    for row, who in enumerate(batch.acting(turn))
                 }
         return None
 

@@ -1,7 +1,7 @@
-"""What agents see: named, normalised, finite features of the simulator's state.
+"""What agents see: named, normalised, finite features of the simulator's state. Compiled.
 
-Seconds enter as log(1 + t) / 8 (8 is about the logarithm of an hour), ratios without an upper bound
-as log(1 + x); every value is clipped to [-LIMIT, LIMIT]. The names are stored with a policy.
+Seconds, and ratios and counts without an upper bound, enter as log(1 + x), brought near 1 by a
+scale; every value is within [-LIMIT, LIMIT]. The names are stored with a policy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ from env.sim.queue.tracking import parallel_cores
 from env.sim.state.records import HOUR, INF, NONE
 
 LIMIT: Final = 10.0
+# What logarithms are divided by: that of an hour in seconds, and of some numbers of things.
+LOG_HOUR: Final = 8.0
+LOG_20: Final = 3.0
+LOG_50: Final = 4.0
+LOG_150: Final = 5.0
+# What small growths are multiplied by, so that their logarithms differ.
+FINE: Final = 10.0
 # Of expected use, in servers: more, or fewer, says no more about one server.
 USE_LIMIT: Final = 2.0
 
@@ -122,13 +129,14 @@ def log_of(ratio):
 @compiled
 def log_seconds(seconds):
     """Seconds on a logarithmic scale, an hour near 1."""
-    return log_of(max(0.0, seconds)) / 8.0
+    return log_of(max(0.0, seconds)) / LOG_HOUR
 
 
 @compiled
-def clip(value):
-    """Within the limits of every feature."""
-    return min(LIMIT, max(-LIMIT, value))
+def clip(features):
+    """Brings every one within the limits."""
+    for index in range(len(features)):
+        features[index] = min(LIMIT, max(-LIMIT, features[index]))
 
 
 @compiled
@@ -160,27 +168,28 @@ def write_context(state, out):
     slack = workflow.finish_bound - cluster.time - known.upward_rank
     to_place = (cluster.arrived_work - cluster.placed_work) / cluster.cores
     queue_seconds = cluster.queue_computation / cluster.computing_capacity
-    out[CONTEXT.best_time] = clip(log_seconds(known.best_time))
-    out[CONTEXT.parallelism] = clip(known.parallelism / cluster.largest_node_cpu)
-    out[CONTEXT.memory_req] = clip(known.memory_req / cluster.largest_node_memory)
-    out[CONTEXT.upward_rank] = clip(log_seconds(known.upward_rank))
-    out[CONTEXT.critical_path_left] = clip(known.upward_rank / critical_path)
-    out[CONTEXT.workflow_elapsed] = clip(log_of(waited))
-    out[CONTEXT.workflow_delay] = clip(np.log(max(1.0, expected)))
-    out[CONTEXT.slack] = clip(max(0.0, slack) / critical_path)
-    out[CONTEXT.queue_length] = clip(log_of(cluster.queue_size - 1) / 4.0)
-    out[CONTEXT.active_workflows] = clip(log_of(cluster.arrived - cluster.finished_workflows) / 4.0)
+    out[CONTEXT.best_time] = log_seconds(known.best_time)
+    out[CONTEXT.parallelism] = known.parallelism / cluster.largest_node_cpu
+    out[CONTEXT.memory_req] = known.memory_req / cluster.largest_node_memory
+    out[CONTEXT.upward_rank] = log_seconds(known.upward_rank)
+    out[CONTEXT.critical_path_left] = known.upward_rank / critical_path
+    out[CONTEXT.workflow_elapsed] = log_of(waited)
+    out[CONTEXT.workflow_delay] = np.log(max(1.0, expected))
+    out[CONTEXT.slack] = max(0.0, slack) / critical_path
+    out[CONTEXT.queue_length] = log_of(cluster.queue_size - 1) / LOG_50
+    out[CONTEXT.active_workflows] = log_of(cluster.arrived - cluster.finished_workflows) / LOG_50
     out[CONTEXT.leased_cores] = leased_cores(state) / cluster.cores
-    out[CONTEXT.backlog] = clip(log_seconds(backlog / cluster.computing_capacity))
-    out[CONTEXT.work_share] = clip(work / (cluster.arrived_work / cluster.arrived))
+    out[CONTEXT.backlog] = log_seconds(backlog / cluster.computing_capacity)
+    out[CONTEXT.work_share] = work / (cluster.arrived_work / cluster.arrived)
     out[CONTEXT.memory_ratio] = 1.0
-    out[CONTEXT.work_left] = clip(log_seconds(to_place))
-    out[CONTEXT.arrival_gap] = clip(log_seconds(cluster.time / cluster.arrived))
-    out[CONTEXT.queue_threads] = clip(log_of(cluster.queue_threads / cluster.cores))
-    out[CONTEXT.queue_work] = clip(log_seconds(queue_seconds))
-    out[CONTEXT.parallel_cores] = clip(log_of(cluster.parallel_cores / cluster.cores))
-    out[CONTEXT.workflow_threads] = clip(log_of(workflow.queue_threads / cluster.cores))
-    out[CONTEXT.workflow_cores] = clip(log_of(parallel_cores(state, slot) / cluster.cores))
+    out[CONTEXT.work_left] = log_seconds(to_place)
+    out[CONTEXT.arrival_gap] = log_seconds(cluster.time / cluster.arrived)
+    out[CONTEXT.queue_threads] = log_of(cluster.queue_threads / cluster.cores)
+    out[CONTEXT.queue_work] = log_seconds(queue_seconds)
+    out[CONTEXT.parallel_cores] = log_of(cluster.parallel_cores / cluster.cores)
+    out[CONTEXT.workflow_threads] = log_of(workflow.queue_threads / cluster.cores)
+    out[CONTEXT.workflow_cores] = log_of(parallel_cores(state, slot) / cluster.cores)
+    clip(out)
 
 
 @compiled
@@ -231,14 +240,14 @@ def write_nodes(state, candidates, scores, out):
         row[NODE.cores] = hardware.cpu / cluster.largest_node_cpu
         row[NODE.memory] = hardware.memory / cluster.largest_node_memory
         row[NODE.core_price] = cluster.core_second_price / price if price > 0.0 else 1.0
-        row[NODE.load] = clip(candidate.parallelism / hardware.cpu)
-        row[NODE.free_memory] = clip(1.0 - candidate.allocated_memory / hardware.memory)
-        row[NODE.first_completion] = clip(log_seconds(candidate.first_completion))
-        row[NODE.last_completion] = clip(log_seconds(candidate.last_completion))
-        row[NODE.waiting] = clip(log_of(hardware.waiting_count))
-        row[NODE.lease_left] = clip(candidate.lease_left / 3600.0)
+        row[NODE.load] = candidate.parallelism / hardware.cpu
+        row[NODE.free_memory] = 1.0 - candidate.allocated_memory / hardware.memory
+        row[NODE.first_completion] = log_seconds(candidate.first_completion)
+        row[NODE.last_completion] = log_seconds(candidate.last_completion)
+        row[NODE.waiting] = log_of(hardware.waiting_count)
+        row[NODE.lease_left] = candidate.lease_left / HOUR
         row[NODE.cold] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
-        row[NODE.transfer] = clip(log_seconds(candidate.data_transfer_time))
+        row[NODE.transfer] = log_seconds(candidate.data_transfer_time)
         row[NODE.feasible] = candidate.feasible
         row[NODE.waits] = candidate.waits
         cores = server_cores(state, hardware.server)
@@ -247,28 +256,29 @@ def write_nodes(state, candidates, scores, out):
         row[NODE.known_use] = expected_use(left, others, cores)
         row[NODE.parallel_use] = expected_use(cluster.parallel_cores, others, cores)
         row[NODE.queue_use] = expected_use(cluster.queue_threads, others, cores)
-        row[NODE.server_load] = clip(server_threads(state, hardware.server) / cores)
+        row[NODE.server_load] = server_threads(state, hardware.server) / cores
         if candidate.feasible == 0:
             row[NODE.finish_delay :] = 0.0
+            clip(row)
             continue
         delay = candidate.delay_own + candidate.delay_others
         finish_delay = max(0.0, candidate.finish_time - best_finish)
         rent = candidate.rent_increase / unit
-        row[NODE.finish_delay] = clip(log_seconds(finish_delay))
-        row[NODE.finish_delay_relative] = clip(log_of(finish_delay / critical_path))
-        row[NODE.delay_own] = clip(log_of(candidate.delay_own))
-        row[NODE.delay_others] = clip(log_of(candidate.delay_others))
-        row[NODE.later_ends] = clip(log_of(10.0 * candidate.later_ends))
-        row[NODE.later_ends_tight] = clip(log_of(10.0 * candidate.later_ends_tight))
-        row[NODE.rent_increase] = clip(log_of(rent))
-        row[NODE.lease_left_after] = clip(candidate.lease_left_after / 3600.0)
-        row[NODE.finish_delay_over_best] = clip(
-            log_of((candidate.finish_time - least_finish) / critical_path)
-        )
-        row[NODE.delay_over_best] = clip(log_of(delay - least_delay))
-        row[NODE.rent_over_best] = clip(log_of((candidate.rent_increase - least_rent) / unit))
-        row[NODE.score_over_best] = clip(log_of(10.0 * (scores[node] - least_score)))
+        row[NODE.finish_delay] = log_seconds(finish_delay)
+        row[NODE.finish_delay_relative] = log_of(finish_delay / critical_path)
+        row[NODE.delay_own] = log_of(candidate.delay_own)
+        row[NODE.delay_others] = log_of(candidate.delay_others)
+        row[NODE.later_ends] = log_of(FINE * candidate.later_ends)
+        row[NODE.later_ends_tight] = log_of(FINE * candidate.later_ends_tight)
+        row[NODE.rent_increase] = log_of(rent)
+        row[NODE.lease_left_after] = candidate.lease_left_after / HOUR
+        over_best = (candidate.finish_time - least_finish) / critical_path
+        row[NODE.finish_delay_over_best] = log_of(over_best)
+        row[NODE.delay_over_best] = log_of(delay - least_delay)
+        row[NODE.rent_over_best] = log_of((candidate.rent_increase - least_rent) / unit)
+        row[NODE.score_over_best] = log_of(FINE * (scores[node] - least_score))
         row[NODE.best_score] = 1.0 if scores[node] == least_score else 0.0
+        clip(row)
 
 
 @compiled
@@ -285,27 +295,26 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
     count = len(state.arrivals)
     work = cluster.declared_work
     slowdown = cluster.finished_slowdown + cluster.active_slowdown + (count - cluster.arrived)
-    out[CRITIC.workflows] = clip(log_of(count))
+    out[CRITIC.workflows] = log_of(count)
     out[CRITIC.workflows_to_come] = (count - cluster.arrived) / count
     out[CRITIC.work_to_come] = (work - cluster.arrived_work) / work
-    out[CRITIC.work] = clip(
-        log_seconds(work * cluster.single_core_speed / cluster.computing_capacity)
-    )
+    out[CRITIC.work] = log_seconds(work * cluster.single_core_speed / cluster.computing_capacity)
     out[CRITIC.next_arrival] = out[CRITIC.second_arrival] = out[CRITIC.next_work] = 0.0
     if cluster.arrived < count:
         following = state.arrivals[cluster.arrived]
-        out[CRITIC.next_arrival] = clip(log_seconds(following.time - cluster.time))
+        out[CRITIC.next_arrival] = log_seconds(following.time - cluster.time)
         out[CRITIC.next_work] = state.templates[following.template].work / work
     if cluster.arrived + 1 < count:
         following = state.arrivals[cluster.arrived + 1]
-        out[CRITIC.second_arrival] = clip(log_seconds(following.time - cluster.time))
-    out[CRITIC.elapsed] = clip(log_seconds(cluster.time))
-    out[CRITIC.paid] = clip(log_of(cluster.total_rent / cheapest))
-    out[CRITIC.slowdown] = clip(log_of(slowdown / count))
-    out[CRITIC.reference_to_go] = clip(reference - reference_reached)
-    out[CRITIC.reference_lead] = clip(reached - reference_reached)
-    out[CRITIC.reference] = clip(reference)
-    out[CRITIC.lease_value] = clip(lease_value(state) / cheapest)
+        out[CRITIC.second_arrival] = log_seconds(following.time - cluster.time)
+    out[CRITIC.elapsed] = log_seconds(cluster.time)
+    out[CRITIC.paid] = log_of(cluster.total_rent / cheapest)
+    out[CRITIC.slowdown] = log_of(slowdown / count)
+    out[CRITIC.reference_to_go] = reference - reference_reached
+    out[CRITIC.reference_lead] = reached - reference_reached
+    out[CRITIC.reference] = reference
+    out[CRITIC.lease_value] = lease_value(state) / cheapest
+    clip(out)
 
 
 @compiled

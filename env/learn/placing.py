@@ -229,12 +229,8 @@ def at_once(nodes: int, tiers: int, window: int) -> Kind:
 def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) -> Kind:
     """`memory` chooses the tier, `placer` the server type, then that type's agent the node.
 
-    Nobody is asked for the tier where there is but one.
-
-    Args:
-        types: names of server types.
-        most_nodes: of a type.
-        tiers, window: as for `at_once`.
+    Nobody is asked for the tier where there is but one. Of `types`, names of server types, none has
+    more than `most_nodes`.
     """
     of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
     memory = Agent("memory", "memory", of_tiers, tiers, window=window)
@@ -254,12 +250,7 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
 
 
 def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids: int) -> Kind:
-    """Every server type bids and names a row of its own; the first of the highest bids wins.
-
-    Args:
-        types, most_nodes, tiers, window: as for `by_groups`.
-        bids: B, how many there are to choose from.
-    """
+    """Every server type makes one of B bids for a row of its own; the first of the highest wins."""
     servers = [
         server._replace(choices=tiers, bids=bids) for server in _servers(types, most_nodes, window)
     ]

@@ -13,7 +13,7 @@ from pydantic import Field
 from env.base.jit import compiled, places
 from env.learn.agent import Agent
 from env.learn.kind import Kind, Turn
-from env.learn.observation import clip, log_of, log_seconds
+from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds
 from env.sim.declared.ordering import ByChoice
 from env.sim.declared.rules import Fit
 from env.sim.node.fit import available_memory, free_memory
@@ -54,6 +54,8 @@ QUEUE_ITEM: Final = (
     "share_of_available",  # R over the most that a node has available
 )
 ITEM: Final = places(QUEUE_ITEM)
+LOG_MB_SECONDS: Final = 10.0
+"""What logarithms of priorities are divided by."""
 
 
 class QueueAgent(ByChoice):
@@ -134,10 +136,10 @@ def see_queue(agent, state, sight, choice, context, items, mask):
         items[row, ITEM.warm] = 1.0 if images[image].warm > 0 else 0.0
         items[row, ITEM.seconds] = log_seconds(waiting[declared].execution + cold)
         items[row, ITEM.memory] = need / largest
-        items[row, ITEM.priority] = log_of(own) / 10.0
-        items[row, ITEM.over_first] = clip((log_of(own) - log_of(of_first)) / 3.0)
-        items[row, ITEM.priority_together] = log_of(together) / 10.0
-        items[row, ITEM.requests] = log_of(count) / 3.0
+        items[row, ITEM.priority] = log_of(own) / LOG_MB_SECONDS
+        items[row, ITEM.over_first] = (log_of(own) - log_of(of_first)) / LOG_20
+        items[row, ITEM.priority_together] = log_of(together) / LOG_MB_SECONDS
+        items[row, ITEM.requests] = log_of(count) / LOG_20
         items[row, ITEM.wait] = log_seconds(time - state.functions[index].submission_time)
         items[row, ITEM.starving] = 1.0 if starving(state, index) else 0.0
         items[row, ITEM.position] = row / len(first)
@@ -148,19 +150,19 @@ def see_queue(agent, state, sight, choice, context, items, mask):
                 items[row, ITEM.starts_warm] = 1.0
             elif free_memory(state, node) < need:
                 items[row, ITEM.evicts] = 1.0
-        items[row, ITEM.running] = log_of(images[image].running) / 3.0
+        items[row, ITEM.running] = log_of(images[image].running) / LOG_20
         items[row, ITEM.share_of_available] = min(2.0, need / max(1.0, most))
+        clip(items[row])
     if running > 0:
         mask[hold] = 1.0
-        for feature in range(items.shape[1]):
-            items[hold, feature] = items[0, feature]
+        copy(items[0], items[hold])
         items[hold, ITEM.hold] = 1.0
     context[CONTEXT.available_memory] = available / memory
     context[CONTEXT.largest_available] = most / largest
     context[CONTEXT.idle_memory] = idle / memory
-    context[CONTEXT.running] = log_of(running) / 3.0
-    context[CONTEXT.functions_waiting] = log_of(functions) / 3.0
-    context[CONTEXT.requests_waiting] = log_of(state.queue[0].waiting) / 5.0
+    context[CONTEXT.running] = log_of(running) / LOG_20
+    context[CONTEXT.functions_waiting] = log_of(functions) / LOG_20
+    context[CONTEXT.requests_waiting] = log_of(state.queue[0].waiting) / LOG_150
     context[CONTEXT.oldest_wait] = log_seconds(oldest_wait)
     context[CONTEXT.backlog] = log_seconds(backlog / memory)
     context[CONTEXT.first_fits] = mask[0]

@@ -12,10 +12,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from env.base.jit import compiled
-from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, NODE_FEATURES
-from env.learn.workflow_window import FUNCTION_FEATURES
-from env.sim.events.choosing import FIRST
-from env.sim.state.records import CANDIDATE
 
 # What has been decided so far of a subject: `row` is the answer, the others are steps towards it.
 CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type", "bid")])
@@ -43,7 +39,7 @@ class Sight(NamedTuple):
     context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
     critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
     able: np.ndarray  # int64 (T,), 1: the server type has room for the function, and may bid
-    trace: np.ndarray  # float64 (D, 2), time and potential of the reference; (0, 2): no critic
+    trace: np.ndarray  # float64 (D, 2), time and potential of the reference; (0, 2): unknown
     cursor: np.ndarray  # int64 (1,), its last row that is not after the present
     window: np.ndarray  # int64 (F,), scratch of the next two
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
@@ -66,51 +62,6 @@ class Environments(NamedTuple):
     episodes: np.ndarray  # EPISODE (E,)
     choices: np.ndarray  # CHOICE (E,)
     weights: np.ndarray  # float64 (E, 4), those of the objective as rewards count them
-
-
-def new_sights(
-    environments: int,
-    tiers: tuple[float, ...],
-    tiers_seen: int,
-    weights: np.ndarray,
-    types: int,
-    nodes: int,
-    trace: int,
-    window: int,
-    queue: int,
-    levels: tuple[float, ...],
-) -> Sight:
-    """Empty buffers.
-
-    Args:
-        environments: E.
-        tiers, weights, levels: of all episodes, see `Sight`.
-        tiers_seen: K, or 1 where no agent chooses the tier before the node.
-        types: T.
-        nodes: of an episode, at most.
-        trace: D, 0 where no critic sees the future.
-        window: F, 0 for none.
-        queue: Q, 0 where nobody chooses.
-    """
-    each = environments
-    return Sight(
-        np.zeros((each, types + 1), np.int64),
-        np.zeros((each, tiers_seen, nodes), CANDIDATE),
-        np.zeros((each, tiers_seen, nodes)),
-        np.zeros((each, tiers_seen, nodes, len(NODE_FEATURES)), np.float32),
-        np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
-        np.zeros((each, len(CRITIC_FEATURES)), np.float32),
-        np.zeros((each, types), np.int64),
-        np.zeros((each, trace, 2)),
-        np.zeros((each, 1), np.int64),
-        np.zeros((each, window), np.int64),
-        np.zeros((each, window, len(FUNCTION_FEATURES)), np.float32),
-        np.zeros((each, window, window), np.float32),
-        np.zeros((each, queue), FIRST),
-        np.array(tiers),
-        np.array(weights),
-        np.array(levels),
-    )
 
 
 @compiled

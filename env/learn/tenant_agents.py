@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from env.base.jit import compiled, places
 from env.learn.agent import Agent
 from env.learn.kind import Kind, Turn, answer
-from env.learn.observation import clip, log_of, log_seconds
+from env.learn.observation import LOG_20, LOG_150, clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
 from env.sim.declared.rules import Fit
 from env.sim.node.fit import available_memory
@@ -155,22 +155,23 @@ def see_newcomer(agent, state, sight, choice, context, items, mask):
     context[CONTEXT.right] = right
     context[CONTEXT.share] = own.tickets / together if together > 0.0 else 0.0
     competing = queue.tenants_waiting - (1 if own.tickets > 0 else 0)
-    context[CONTEXT.competing] = log_of(competing) / 3.0
+    context[CONTEXT.competing] = log_of(competing) / LOG_20
     context[CONTEXT.lead] = log_seconds(abs(lead)) * (1.0 if lead > 0.0 else -1.0)
-    context[CONTEXT.workflows] = log_of(count) / 3.0
-    context[CONTEXT.workflows_waiting] = log_of(waiting) / 3.0
-    context[CONTEXT.functions_waiting] = log_of(own.waiting) / 5.0
-    context[CONTEXT.others_functions_waiting] = log_of(queue.waiting - own.waiting) / 5.0
+    context[CONTEXT.workflows] = log_of(count) / LOG_20
+    context[CONTEXT.workflows_waiting] = log_of(waiting) / LOG_20
+    context[CONTEXT.functions_waiting] = log_of(own.waiting) / LOG_150
+    context[CONTEXT.others_functions_waiting] = log_of(queue.waiting - own.waiting) / LOG_150
     context[CONTEXT.work_left] = log_seconds(left / cores)
     context[CONTEXT.others_work_left] = log_seconds(others_left / cores)
     context[CONTEXT.available_memory] = available / memory
-    context[CONTEXT.load] = clip(log_of(threads / cores))
+    context[CONTEXT.load] = log_of(threads / cores)
     context[CONTEXT.arrival_gap] = log_seconds(cluster.time / cluster.arrived)
     path = template.critical_path
     context[CONTEXT.critical_path] = log_seconds(path)
     context[CONTEXT.work] = log_seconds(template.work / cores)
-    context[CONTEXT.functions] = log_of(template.function_count) / 3.0
-    context[CONTEXT.cores] = clip(log_of(template.work / path / cores))
+    context[CONTEXT.functions] = log_of(template.function_count) / LOG_20
+    context[CONTEXT.cores] = log_of(template.work / path / cores)
+    clip(context)
     for row in range(len(levels)):
         share = levels[row] / (levels[row] + tickets)
         mask[row] = 1.0
@@ -180,6 +181,7 @@ def see_newcomer(agent, state, sight, choice, context, items, mask):
         items[row, ITEM.share_of_waiting] = levels[row] / (levels[row] + tickets_waiting)
         items[row, ITEM.over_mean] = 0.0
         if count > 0:
-            items[row, ITEM.over_mean] = clip(np.log(levels[row] * count / tickets) / 3.0)
+            items[row, ITEM.over_mean] = np.log(levels[row] * count / tickets) / LOG_20
         seconds = max(path, template.work / (cores * right * share))
-        items[row, ITEM.slowdown] = clip(log_of(seconds / path) / 3.0)
+        items[row, ITEM.slowdown] = log_of(seconds / path) / LOG_20
+        clip(items[row])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict
@@ -19,11 +19,13 @@ from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 
-Factor = Annotated[float, Field(ge=0, le=1000)]
-Factors = Annotated[tuple[Factor, Factor], ASCENDING]
-Share = Annotated[float, Field(gt=0, le=1)]
 # Rates are divided by: what is less comes to 0 in some product.
 LEAST_RATE = 1e-6
+Factor = Annotated[float, Field(ge=0, le=1000)]
+RateFactor = Annotated[float, Field(ge=LEAST_RATE, le=1000)]
+Factors = Annotated[tuple[Factor, Factor], ASCENDING]
+RateFactors = Annotated[tuple[RateFactor, RateFactor], ASCENDING]
+Share = Annotated[float, Field(gt=0, le=1)]
 # Share of the draws of servers that must do, as draws are repeated until one does.
 LEAST_CHANCE = 0.01
 
@@ -47,20 +49,13 @@ class Variation(Strict):
         unvaried: share of the episodes that are left as configured.
     """
 
-    arrival_rate: Factors
+    arrival_rate: RateFactors
     computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)]
     server_count: Factors
-    hourly_rate: Factors
+    hourly_rate: RateFactors
     single: Annotated[float, Field(ge=0, le=1)]
-    load: Annotated[float, Field(ge=LEAST_RATE, le=1000)]
+    load: RateFactor
     unvaried: Annotated[float, Field(ge=0, le=1)]
-
-    @field_validator("arrival_rate", "hourly_rate")
-    @classmethod
-    def _some_rate(cls, factors: tuple[float, float]) -> tuple[float, float]:
-        if factors[0] < LEAST_RATE:
-            raise ValueError(f"found {list(factors)}, a rate has to be at least {LEAST_RATE:g}")
-        return factors
 
     def check(self, cluster: ClusterConfig, held: np.ndarray) -> None:
         """Refuses counts that hardly ever leave a server for each function; arguments as of `draw`.
@@ -107,22 +102,15 @@ class Variation(Strict):
         """
         if rng.random() < self.unvaried:
             return None
+        kinds = cluster.server_types
         rate = float(np.exp(rng.uniform(*np.log(self.arrival_rate))))
         low, high = np.log(self.hourly_rate)
-        prices = np.exp(rng.uniform(low, high, len(cluster.server_types))).tolist()
+        rates = np.exp(rng.uniform(low, high, len(kinds))) * [kind.hourly_rate for kind in kinds]
         while True:
-            factors = rng.uniform(*self.server_count, len(cluster.server_types))
-            counts = [
-                round(factor * kind.count)
-                for factor, kind in zip(factors, cluster.server_types, strict=True)
-            ]
-            if held[:, np.array(counts) > 0].any(axis=1).all():
-                break
-        rates = [
-            factor * kind.hourly_rate
-            for factor, kind in zip(prices, cluster.server_types, strict=True)
-        ]
-        return rate, _varied(cluster, counts, rates)
+            factors = rng.uniform(*self.server_count, len(kinds))
+            counts = np.rint(factors * [kind.count for kind in kinds]).astype(int)
+            if held[:, counts > 0].any(axis=1).all():
+                return rate, _varied(cluster, counts.tolist(), rates.tolist())
 
     def vary(
         self,
@@ -167,10 +155,7 @@ def _load(
     """All work over what all cores do until the last arrival; 0 if everything arrives at once."""
     work = sum(int(template.computation.sum()) for template in templates)
     capacity = sum(
-        kind.count
-        * kind.numa_nodes
-        * kind.cpu
-        * (kind.single_core_speed or cluster.single_core_speed)
+        kind.count * kind.cores * (kind.single_core_speed or cluster.single_core_speed)
         for kind in cluster.server_types
     )
     return work / (capacity * times[-1]) if times[-1] > 0 else 0.0

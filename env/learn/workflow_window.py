@@ -87,14 +87,14 @@ def write_function(state, function, out):
     data_bytes = 0
     for edge in range(known.first_predecessor, known.first_predecessor + known.predecessor_count):
         data_bytes += state.predecessors[edge].data_bytes
-    out[FUNCTION.best_time] = clip(log_seconds(known.best_time))
-    out[FUNCTION.parallelism] = clip(known.parallelism / cluster.largest_node_cpu)
-    out[FUNCTION.memory_req] = clip(known.memory_req / cluster.largest_node_memory)
-    out[FUNCTION.critical_path_left] = clip(known.upward_rank / critical_path)
-    out[FUNCTION.input_transfer] = clip(log_seconds(data_bytes / cluster.network_bandwidth))
-    out[FUNCTION.waits_for] = clip(log_of(own.unfinished_predecessors))
+    out[FUNCTION.best_time] = log_seconds(known.best_time)
+    out[FUNCTION.parallelism] = known.parallelism / cluster.largest_node_cpu
+    out[FUNCTION.memory_req] = known.memory_req / cluster.largest_node_memory
+    out[FUNCTION.critical_path_left] = known.upward_rank / critical_path
+    out[FUNCTION.input_transfer] = log_seconds(data_bytes / cluster.network_bandwidth)
+    out[FUNCTION.waits_for] = log_of(own.unfinished_predecessors)
     out[FUNCTION.submitted] = 1.0 if own.state == SUBMITTED else 0.0
     out[FUNCTION.running] = 1.0 if own.state == RUNNING else 0.0
-    out[FUNCTION.running_for] = (
-        clip(log_seconds(cluster.time - own.creation_time)) if own.state == RUNNING else 0.0
-    )
+    running_for = cluster.time - own.creation_time if own.state == RUNNING else 0.0
+    out[FUNCTION.running_for] = log_seconds(running_for)
+    clip(out)

@@ -29,7 +29,7 @@ from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.resources import holders
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.events.choosing import FIRST, play_to_choice
+from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE, INF
 from env.workloads.generator import training_seed
@@ -167,30 +167,23 @@ class World(TrainingEpisodes):
                     "workflows whose tenants do, such as workload=tickets"
                 )
             self.tenants = tuple(funding.tenants)
-        dispatch = groups.dispatch
-        queued = isinstance(dispatch, Queued)
+        queued = groups.dispatch if isinstance(groups.dispatch, Queued) else None
         self.rules = Rules(
             order=(self.agents.order or FIRST_COME) if queued else None,
             placement=self.agents.placement,
-            patience=dispatch.seconds if isinstance(dispatch, Queued) else INF,
+            patience=queued.seconds if queued else INF,
             lease=groups.lease,
             keep_alive=groups.keep_alive,
         )
         self.layout = Layout(
-            self.agents,
-            self.objective,
-            self.largest_cluster,
-            see_future=True,
-            tenants=self.tenants,
-            asked=self.asked,
+            self.agents, self.objective, self.largest_cluster, self.tenants, self.asked
         )
 
     def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""
         state = build(Episode(workload, cluster, self.rules))
-        queue = self.agents.queue
-        first = np.zeros(0 if queue is None else queue.functions, FIRST)
-        return state if play_to_choice(state, first) == DONE else None
+        (queue,) = self.layout.sights(1, 0).queue
+        return state if play_to_choice(state, queue) == DONE else None
 
     def metrics(self, state: State) -> dict[str, float]:
         """The `episode_metrics` that a finished episode has, without those that are NaN."""

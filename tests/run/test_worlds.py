@@ -69,7 +69,7 @@ def test_a_specification_makes_the_same_environment() -> None:
             ["lease=always", "objective.time_weight=0"],
             "nothing is paid, so cost alone is no objective",
         ),
-        (["agents=hierarchical"], "agents: layout hierarchical is for several agents"),
+        (["agents=hierarchical"], "agents: memory, placer, server_small, "),
         ("cluster=tiny", "overrides: a list of texts is needed, found 'cluster=tiny'"),
         ([1], "overrides: a list of texts is needed, found a list of 1"),
     ],

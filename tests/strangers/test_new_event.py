@@ -24,7 +24,10 @@ from env.sim.view.raw_env import RawEnv
 from report import gantt
 from report.timeline import read_timeline
 
-CLUSTER = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, 0.0, 1, 1, 100),))
+CLUSTER, COLD = (
+    ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, latency, 1, 1, 100),))
+    for latency in (0.0, 7.0)
+)
 JOB = WorkflowTemplate("job", [50_000, 50_000], [100, 100], [1, 1], [(0, 1)], [0])  # 50 s each
 
 
@@ -71,7 +74,7 @@ def test_at_random(order: str | None, kind: str) -> None:
         listed = [(i % 2, float(time), float(time + 50.0)) for i, time in enumerate(times)]
         rules = Rules(player.order, player.fit, lease=Lease(kind=kind, step=60.0))
         workload = EpisodeWorkload(tuple(rng.uniform(0, 200, 5).tolist()), (JOB,) * 5)
-        env = RawEnv.of(Episode(workload, CLUSTER, rules, changes=failures(*listed)), record=True)
+        env = RawEnv.of(Episode(workload, COLD, rules, changes=failures(*listed)), record=True)
         play(env, player, Objective(time_weight=1, cost_weight=1), np.random.SeedSequence(0))
         recorded = episode_of(env, "failures", "")
         assert violations(recorded) == []

@@ -64,13 +64,16 @@ def _check_functions(schedule: Schedule) -> list[str]:
         since = own[0].row.submission_time
         for run in own:
             row = run.row
+            placed_again = run is not own[0] and schedule.episode.options.queue is None
+            if placed_again:
+                since = row.joined_time
             if row.joined_time != since:
                 found.append(f"{run}: joined_time is {row.joined_time}, {since} is due")
             waited, executed = row.dispatch_time - since, row.end_time - row.start_time
             end = row.end_time
             found += check_close(f"{run}: queueing_time", row.queueing_time, waited, end)
             found += check_close(f"{run}: execution_time", row.execution_time, executed, end)
-            since = row.end_time if schedule.episode.options.queue is not None else since
+            since = row.end_time
     return found
 
 

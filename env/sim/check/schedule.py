@@ -39,6 +39,11 @@ class Run:
         """Whether it was neither preempted nor killed."""
         return self.row.outcome == "completed"
 
+    @property
+    def started(self) -> bool:
+        """Whether it was not killed while its server, container, data or memory was to come."""
+        return self.row.outcome != "killed" or self.row.start_time < self.row.end_time
+
     def __str__(self) -> str:
         return str(self.row)
 

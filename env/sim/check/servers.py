@@ -59,9 +59,10 @@ def _check_server(
             begin, up, earlier, steps = time, time + latency, earlier + steps, np.zeros(2, int)
             if row.warm:
                 found.append(f"{run}: starts warm on a server that was off")
-        due = latency if over else 0.0
-        found += check_close(f"{run}: server_start_time", row.server_start_time, due)
-        found += _check_start(schedule, run, up, ends[row.place])
+        if run.started:
+            due = latency if over else 0.0
+            found += check_close(f"{run}: server_start_time", row.server_start_time, due)
+            found += _check_start(schedule, run, up, ends[row.place])
         if not always:
             steps = np.maximum(steps, _steps(row.end_time - begin, rules, row.end_time))
             end = begin + steps * rules.step
@@ -160,8 +161,7 @@ def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> 
         transfer += data_bytes / _bandwidth(schedule, before.place, row.place)
     found += check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer)
     ready = max(up, row.dispatch_time) + cold + transfer
-    killed_before = row.outcome == "killed" and row.start_time == row.end_time
-    if not close(row.start_time, ready) and not killed_before:
+    if not close(row.start_time, ready):
         if row.start_time < ready:
             found.append(f"{run}: starts at {row.start_time}, it is ready at {ready}")
         elif row.start_time not in ends:

@@ -163,7 +163,8 @@ def fire_other(state):
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
         return
-    note_event(state)
+    if kind != PATIENCE:  # a replay of choices looks again at other moments
+        note_event(state)
     if kind == SLICE_END:
         end_slice(state, index)
     elif kind == EXPIRY:

@@ -14,16 +14,7 @@ from env.learn.actions import NO_PLACE
 from env.learn.aec import ServerlessAEC
 from env.learn.multi_agent import ServerlessEnv
 from tests.env.learn.test_batch import buffers
-from tests.env.worlds import (
-    LAYOUTS,
-    SECOND_TYPE,
-    STUDY,
-    TINY,
-    TRACE,
-    gym_mask,
-    with_queue,
-    world,
-)
+from tests.env.worlds import LAYOUTS, SECOND_TYPE, STUDY, TINY, TRACE, gym_mask, with_queue, world
 
 MAKERS = {
     **{name: partial(ServerlessEnv, world(*STUDY, f"agents={name}")) for name in LAYOUTS},
@@ -33,7 +24,7 @@ MAKERS = {
     },
     "queue": partial(ServerlessEnv, world(*TRACE)),
 }
-STRANGE = [None, "1", 1.0, [0], -2, 10**6, 10**30]
+STRANGE = [None, "1", 1.0, -2, 10**6, 10**30]
 
 
 def allowed(env: ServerlessEnv, seen: dict[str, Any]) -> dict[str, Any]:
@@ -45,21 +36,19 @@ def allowed(env: ServerlessEnv, seen: dict[str, Any]) -> dict[str, Any]:
 
 def unlike(env: ServerlessEnv, name: str, own: Any, action: Any) -> list[tuple[Any, str]]:
     """Actions that are not allowed, and what is said of them."""
-    space, agent, mask = str(env.action_spaces[name]), env.members[name], own["mask"]
+    agent, mask = env.members[name], own["mask"]
+    outside: list[Any] = [*STRANGE, [[0]]]
     if not agent.bids:
         masked = [(int(at), f"{name}: action {at} is masked") for at in np.flatnonzero(mask == 0)]
-        return [(each, f"is not in {space}") for each in STRANGE] + masked[:2]
-    bids, places = mask[: agent.bids], mask[agent.bids :]
-    wrong = [(each, f"is not in {space}") for each in STRANGE]
-    wrong += [([action[0], each], f"is not in {space}") for each in STRANGE]
-    wrong += [([each, action[1]], f"is not in {space}") for each in STRANGE]
-    wrong += [(action.astype(float), f"is not in {space}"), (True, f"is not in {space}")]
-    wrong += [([int(at), action[1]], f"bid {at} is masked") for at in np.flatnonzero(bids == 0)[:1]]
-    if bids.all():
-        masked = np.flatnonzero(places == 0)[:1]
-        wrong += [([1, int(at)], f"place {at} is masked") for at in masked]
-        wrong += [([1, NO_PLACE], f"is not in {space}")]
-    return wrong
+    else:
+        bids, places = mask[: agent.bids], mask[agent.bids :]
+        outside += [[action[0], each] for each in STRANGE] + [[each, action[1]] for each in STRANGE]
+        outside += [action.astype(float), True]
+        masked = [([int(at), action[1]], f"bid {at} is masked") for at in np.flatnonzero(bids == 0)]
+        if bids.all():
+            outside.append([1, NO_PLACE])
+            masked = [([1, int(at)], f"place {at} is masked") for at in np.flatnonzero(places == 0)]
+    return [(each, f"is not in {env.action_spaces[name]}") for each in outside] + masked[:2]
 
 
 def refused(act: Callable[[Any], Any], action: Any, said: str) -> None:
@@ -112,20 +101,6 @@ def test_a_seed_that_is_none_changes_nothing() -> None:
         refused(lambda given: tried.reset(seed=given), wrong, "seed: a whole number from 0 to ")
     same(tried.reset(), plain.reset())
     same(tried.reset(seed=np.int64(4)), plain.reset(seed=4))
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_every_mask_leaves_a_choice_and_steps_after_the_end_are_refused(name: str) -> None:
-    env = MAKERS[name]()
-    seen, over, turns = env.reset(seed=2)[0], False, 0
-    while not over:
-        for agent, own in seen.items():
-            bids = env.members[agent].bids
-            assert own["mask"][bids:].any() and own["mask"][: bids or None].any()
-        seen, _, ends, *_ = env.step(allowed(env, seen))
-        over, turns = ends["__all__"], turns + 1
-    assert turns > 50
-    refused(env.step, {}, "the episode is over, call reset() first")
 
 
 @pytest.mark.parametrize("name", ["server_types", "queue_hierarchical"])
@@ -197,7 +172,7 @@ def test_a_batch_needs_a_seed_for_each_environment() -> None:
     same(batch.get_state()["drawn"], plain.get_state()["drawn"])
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", ["placer", "server_types", "queue_hierarchical"])
 def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
     env = MAKERS[name]()
     batch, plain = (env.batch(2, 0, 0, 0) for _ in range(2))
@@ -219,15 +194,12 @@ def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
                 refused(act, wrong, f"integers of shape {good.shape} are needed")
             for row in np.flatnonzero(acting >= 0):
                 whose = f"environment {row * 2 // len(acting)}: {agents[acting[row]].name}: "
-                outside = [-2, 10**6, 2**62]
-                masked = np.flatnonzero(masks[row, bids:] == 0)[:1].tolist()
-                for value in outside + (masked if not bids or masks[row, 1] else []):
+                may_bid = not bids or masks[row, 1]
+                masked = np.flatnonzero(masks[row, bids:] == 0)[:1].tolist() if may_bid else []
+                for value in [-2, 10**6, 2**62, *masked]:
                     wrong = good.copy()
                     wrong[row] = [1, value] if bids else value
-                    if bids and not masks[row, 1]:
-                        refused(act, wrong, f"{whose}bid 1 is masked")
-                    else:
-                        refused(act, wrong, whose)
+                    refused(act, wrong, whose if may_bid else f"{whose}bid 1 is masked")
             batch.act(turn, good.astype(np.int16))
             plain.act(turn, good)
         same(batch.step(), plain.step())

@@ -1,7 +1,6 @@
 """The batch does decision by decision what single environments do."""
 
 import pickle
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,8 @@ from env.learn.kind import Turn
 from env.learn.loops import NOBODY
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.world import World
-from tests.env.worlds import (
-    LAYOUTS,
-    STUDY,
-    TENANTS,
-    TINY,
-    TRACE,
-    with_gpu,
-    with_queue,
-    world,
-)
+from tests.env.worlds import STUDY, TENANTS, TINY, TRACE, with_gpu, with_queue, world
 
-AGENTS = [
-    *((f"agents={layout}",) for layout in LAYOUTS),
-    ("agents=hierarchical", "agents.memory_tiers=[1.0]"),
-]
 VARIATION = {
     "arrival_rate": [0.5, 2.0],
     "computation": [0.2, 1.0],
@@ -54,170 +40,102 @@ def random_actions(mask: np.ndarray, bids: int, rng: np.random.Generator) -> np.
     return np.stack([offers, places], axis=1)
 
 
-WORLDS: dict[str, dict[str, Any]] = {
-    "by the minute": {"lease": {"kind": "hourly", "step": 60.0}},
-    "always paid": {"lease": {"kind": "always", "charged": True}},
-    "free": {"lease": {"kind": "always", "charged": False}, "keep_alive": {"policy": "lru"}},
-    "warm": {"keep_alive": {"policy": "fixed", "keep": 100.0}},
-    "waiting": {"dispatch": {"kind": "queued", "patience": 0.0}, "keep_alive": {"policy": "lru"}},
-    "patient": {"dispatch": {"kind": "queued", "patience": None}},
-}
+QUEUED = {"dispatch": {"kind": "queued", "patience": 20.0}, "keep_alive": {"policy": "lru"}}
 
 
-class Follower:
-    """One `ServerlessEnv` that is given the actions of one row of a batch."""
-
-    def __init__(self, config: dict[str, Any], environment: int) -> None:
-        self.env = ServerlessEnv(config)
-        self.env._stream = (7, environment)
-        self.seen, _ = self.env.reset()
-        self.running, self.steps = 0.0, 0
-
-    def check_and_act(self, rows: list[tuple[str, Observation, Any]]) -> tuple[float, bool]:
-        """Compares a turn's observations with those of the batch, and takes its actions."""
-        assert list(self.seen) == [name for name, _, _ in rows]
-        for name, observation, _ in rows:
-            assert self.seen[name].keys() == observation.keys()
-            for part in observation:
-                np.testing.assert_array_equal(self.seen[name][part], observation[part])
-        actions = {name: action for name, _, action in rows}
-        self.seen, rewards, terminateds, _, infos = self.env.step(actions)
-        done = terminateds["__all__"]
-        self.running += next(iter(rewards.values()), 0.0)
-        self.steps += 1
-        if done:
-            self.earned, self.running = self.running, 0.0
-            self.turns, self.steps = self.steps, 0
-            self.metrics = next(iter(infos.values()))["episode_metrics"]
-            self.seen, _ = self.env.reset()
-        return next(iter(rewards.values()), 0.0), done
+def placing(size: tuple[str, ...], layout: str, *overrides: str, **groups: Any) -> dict[str, Any]:
+    return world(*size, f"agents={layout}", *overrides) | {"variation": VARIATION} | groups
 
 
-@pytest.mark.parametrize("agents", AGENTS)
-@pytest.mark.parametrize(("window", "relative"), [(0, False), (5, True)])
-@pytest.mark.parametrize("varied", [False, True], ids=["fixed", "varied"])
-def test_the_batch_is_the_environment(
-    agents: tuple[str, ...], varied: bool, window: int, relative: bool
-) -> None:
-    groups = STUDY if varied else TINY
-    own = f"agents.workflow_window={window}", f"agents.relative_reward={relative}"
-    config = world(*groups, *agents, *own)
-    if varied:
-        config["variation"] = VARIATION
-    check_batch(config)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", WORLDS)
-def test_so_it_is_where_functions_wait_and_containers_stay_warm(name: str, layout: str) -> None:
-    config = world(*STUDY, f"agents={layout}", "workload.container_cold_start=20.0")
-    check_batch(config | WORLDS[name] | {"variation": VARIATION})
-
-
-@pytest.mark.parametrize("name", ["by the minute", "waiting"])
-def test_so_it_is_where_functions_need_named_resources(name: str) -> None:
-    config = with_gpu(world(*TINY, "agents=placer")) | WORLDS[name]
-    check_batch(config | {"variation": VARIATION})
-
-
-QUEUED: dict[str, dict[str, Any]] = {
-    "nothing paid": {"lease": {"kind": "always", "charged": False}},
-    "always paid": {"lease": {"kind": "always", "charged": True}},
-    "by the minute": {"lease": {"kind": "hourly", "step": 60.0}},
-    "patient": {"dispatch": {"kind": "queued", "patience": 20.0}, "keep_alive": {"policy": "lru"}},
-}
-
-
-@pytest.mark.parametrize("layout", [*LAYOUTS, "queue"])
-@pytest.mark.parametrize("name", QUEUED)
-def test_so_it_is_where_an_agent_says_who_goes_next(name: str, layout: str) -> None:
+def choosing(layout: str, **groups: Any) -> dict[str, Any]:
     """On one or two small servers of varied prices, so that functions wait."""
     shared = (*TINY, *with_queue(layout), "workload.container_cold_start=5.0")
     config = world(*shared, "dispatch=queued", "workload.arrivals.mean_gap=5")
     config["agents"]["workflow_window"] = 0 if layout == "queue" else 3
     config["cluster"]["server_types"]["small"]["server_count"] = 0
     config["variation"] = VARIATION | {"server_count": [1.0, 2.0], "single": 0.0}
-    check_batch(config | QUEUED[name], nobody=layout != "queue")
+    return config | groups
 
 
-@pytest.mark.parametrize(
-    ("dispatch", "layout"),
-    [
-        *(("queued", layout) for layout in [*LAYOUTS, "queue"]),
-        *(("immediate", layout) for layout in LAYOUTS),
-    ],
-)
-def test_so_it_is_on_a_trace(dispatch: str, layout: str) -> None:
+def tracing(dispatch: str, *overrides: str) -> dict[str, Any]:
     """Whose functions every episode draws anew; as it varies, there are one to three servers."""
-    choosing = dispatch == "queued"
-    agents = with_queue(layout) if choosing else (f"agents={layout}",)
-    config = world(*TRACE, *agents, f"dispatch={dispatch}", "workload.sampling.ratio=0.3")
+    own = "workload.sampling.ratio=0.3", f"dispatch={dispatch}"
+    config = world(*TRACE, *overrides, *own)
     config["variation"] |= {"server_count": [0.5, 1.5], "arrival_rate": [0.3, 1.0]}
-    check_batch(config, nobody=choosing and layout != "queue")
+    return config
 
 
-@pytest.mark.parametrize("mechanism", ["stride", "lottery"])
-def test_so_it_is_where_agents_split_the_currencies_of_tenants(mechanism: str) -> None:
-    config = world(*TENANTS, f"agents.tenants.mechanism={mechanism}")
-    check_batch(config | {"variation": VARIATION | {"server_count": [1.0, 2.0]}})
+WINDOW = "agents.workflow_window=5", "agents.relative_reward=true"
+COLD = "workload.container_cold_start=20.0"
+WORLDS: dict[str, dict[str, Any]] = {
+    "placer": world(*TINY, "agents=placer"),
+    "varied placer": placing(STUDY, "placer", *WINDOW),
+    "hierarchical": placing(STUDY, "hierarchical", *WINDOW),
+    "one tier": world(*TINY, "agents=hierarchical", "agents.memory_tiers=[1.0]"),
+    "bidders": placing(STUDY, "server_types", *WINDOW),
+    "free": placing(STUDY, "placer", COLD, lease={"kind": "always", "charged": False}),
+    "waiting": placing(STUDY, "server_types", COLD, **QUEUED),
+    "with gpus": with_gpu(placing(TINY, "placer", lease={"kind": "hourly", "step": 60.0})),
+    "queue": choosing("queue", lease={"kind": "always", "charged": True}),
+    "queue and placer": choosing("placer", **QUEUED),
+    "queue and hierarchical": choosing("hierarchical"),
+    "trace": tracing("immediate", "agents=placer"),
+    "trace with queue": tracing("queued", *with_queue("server_types")),
+    "tenants": world(*TENANTS) | {"variation": VARIATION | {"server_count": [1.0, 2.0]}},
+    "placer for tenants": world(*TENANTS, "agents=placer", "objective.fairness_weight=1.0"),
+}
 
 
-def test_so_it_is_where_tenants_hold_tickets_and_agents_place() -> None:
-    config = world(*TENANTS, "agents=placer")
-    config["objective"]["fairness_weight"] = 1.0
-    check_batch(config)
-
-
-def check_batch(config: dict[str, Any], nobody: bool = False) -> None:
-    """Some episodes of a batch at random, beside as many single environments.
-
-    Args:
-        config: of the world.
-        nobody: whether there are turns at which some environments have nobody to act.
-    """
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("name", WORLDS)
+def test_environments_side_by_side_are_what_they_are_alone(name: str) -> None:
+    """Six episodes of a batch at random, beside as many environments that are given its actions."""
+    config, rng = WORLDS[name], np.random.default_rng(0)
     batch = Batch(World(config), environments=3, seed=config["seed"], worker=7)
-    followers = [Follower(config, environment) for environment in range(3)]
+    alone = [ServerlessEnv(config) for _ in range(3)]
+    for environment, env in enumerate(alone):
+        env._stream = (7, environment)
+    seen = [env.reset()[0] for env in alone]
+    earned, steps = np.zeros(3), np.zeros(3, int)
     ended = idle = 0
     while ended < 6:
-        expected, over = np.zeros(3), np.zeros(3, bool)
+        expected, over, metrics = np.zeros(3), np.zeros(3, bool), {}
         for turn in batch.turns:
-            seen = buffers(batch, turn)
-            batch.observe(turn, seen)
-            asked = turn.agents
-            actions = random_actions(seen["mask"], asked[0].bids, rng)
-            acting = batch.acting(turn)
-            batch.act(turn, actions)
-            per_environment = len(actions) // 3
-            for environment, follower in enumerate(followers):
-                rows = range(environment * per_environment, (environment + 1) * per_environment)
-                own = [
-                    (
-                        asked[acting[row]].name,
-                        {part: column[row] for part, column in seen.items()},
-                        actions[row],
-                    )
-                    for row in rows
-                    if acting[row] != NOBODY
-                ]
-                if own:
-                    expected[environment], over[environment] = follower.check_and_act(own)
-                else:
-                    blank = asked[0].blank_observation()
-                    for part in blank:
-                        np.testing.assert_array_equal(seen[part][rows[0]], blank[part])
+            rows = buffers(batch, turn)
+            batch.observe(turn, rows)
+            actions = random_actions(rows["mask"], turn.agents[0].bids, rng)
+            given: list[dict[str, Any]] = [{} for _ in alone]
+            for row, who in enumerate(batch.acting(turn)):
+                environment, own = row // turn.together, {part: rows[part][row] for part in rows}
+                if who == NOBODY:
+                    np.testing.assert_equal(own, turn.agents[0].blank_observation())
                     idle += 1
+                    continue
+                name = turn.agents[who].name
+                np.testing.assert_equal(seen[environment].pop(name), own)
+                given[environment][name] = actions[row]
+            batch.act(turn, actions)
+            for environment, acts in enumerate(given):
+                if acts:
+                    assert not seen[environment]
+                    seen[environment], rewards, ends, _, infos = alone[environment].step(acts)
+                    expected[environment] = next(iter(rewards.values()), 0.0)
+                    over[environment] = ends["__all__"]
+                    metrics[environment] = [each["episode_metrics"] for each in infos.values()]
+                    steps[environment] += 1
         rewards, done = batch.step()
+        earned += expected
         np.testing.assert_array_equal(rewards, expected)
         np.testing.assert_array_equal(done, over)
         for environment in np.flatnonzero(done):
-            episode = batch.ended.pop(0)
-            np.testing.assert_equal(episode.metrics, followers[environment].metrics)
-            agents = len(batch.layout.agents)
-            assert episode.turns == followers[environment].turns
-            assert episode.earned == pytest.approx(agents * followers[environment].earned)
+            episode, agents = batch.ended.pop(0), len(batch.layout.agents)
+            assert episode.environment == environment
+            assert metrics[environment] == [episode.metrics] * agents
+            assert episode.turns == steps[environment]
+            assert episode.earned == pytest.approx(agents * earned[environment])
+            seen[environment], _ = alone[environment].reset()
+            earned[environment] = steps[environment] = 0
             ended += 1
-    assert (idle > 0) == nobody
+    assert (idle > 0) == (len(batch.layout.kinds) > 1)
 
 
 def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -233,23 +151,12 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
     return record
 
 
-def placing(layout: str) -> dict[str, Any]:
-    own = "agents.workflow_window=3", "agents.relative_reward=true"
-    return world(*TINY, f"agents={layout}", *own) | {"variation": VARIATION}
-
-
-RESUMED = {
-    **{layout: partial(placing, layout) for layout in LAYOUTS},
-    "queue": partial(world, *TRACE, "workload.sampling.ratio=0.3"),
-    "tenants": partial(world, *TENANTS),
-    "queue and placer": partial(world, *TRACE, *with_queue("placer")),
-}
+RESUMED = ["hierarchical", "bidders", "queue", "queue and placer", "trace with queue", "tenants"]
 
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_a_batch_goes_on_exactly_from_its_state(name: str) -> None:
-    config = RESUMED[name]()
-    one, other = (Batch(World(config), environments=4, seed=1, worker=0) for _ in range(2))
+    one, other = (Batch(World(WORLDS[name]), environments=4, seed=1, worker=0) for _ in range(2))
     play(one, 20, np.random.default_rng(1))
     state = pickle.loads(pickle.dumps(one.get_state()))
     wanted = play(one, 30, np.random.default_rng(2))
@@ -329,9 +236,7 @@ def test_no_varied_episode_asks_for_more_than_the_load() -> None:
             np.testing.assert_array_equal(slowed_one.computation, asked_one.computation)
         work = sum(template.computation.sum() for template in asked.templates)
         done = sum(
-            kind.count * kind.numa_nodes * kind.cpu * kind.single_core_speed
-            if kind.single_core_speed
-            else kind.count * kind.numa_nodes * kind.cpu * cluster.single_core_speed
+            kind.count * kind.cores * (kind.single_core_speed or cluster.single_core_speed)
             for kind in cluster.server_types
         )
         load = work / done / asked.arrival_times[-1]

@@ -18,11 +18,12 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecMonitor
 
 import run.worlds  # noqa: F401  registers them
+from env.learn.aec import ServerlessAEC
 from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.sb3 import BatchVecEnv
 from tests.env.learn.test_actions import refused
-from tests.env.learn.test_batch import VARIATION, WORLDS
+from tests.env.learn.test_batch import QUEUED, VARIATION
 from tests.env.worlds import STUDY, TINY, TRACE, with_gpu, with_queue, world
 
 ID = "Serverless-v0"
@@ -32,9 +33,8 @@ OF_ONE_AGENT: dict[str, dict[str, Any]] = {
     "placer": PLACER,
     "masks": with_gpu(PLACER),
     "varied": VARIED | {"variation": VARIATION},
-    "waiting": PLACER | WORLDS["waiting"],
+    "waiting": PLACER | QUEUED,
     "queue": world(*TRACE),
-    "trace": world(*TRACE, "agents=placer", "dispatch=immediate", "workload.sampling.ratio=0.3"),
 }
 
 
@@ -43,9 +43,7 @@ def drawn(masks: np.ndarray, rng: np.random.Generator) -> Any:
     return (masks * rng.random(masks.shape)).argmax(-1)
 
 
-def one_by_one(
-    config: dict[str, Any], count: int, mode: AutoresetMode = AutoresetMode.NEXT_STEP
-) -> SyncVectorEnv:
+def one_by_one(config: dict[str, Any], count: int, mode: AutoresetMode) -> SyncVectorEnv:
     """Gymnasium's own way to have several."""
     return SyncVectorEnv([lambda: SingleAgentEnv(config)] * count, autoreset_mode=mode)
 
@@ -61,7 +59,8 @@ def test_gymnasiums_own_check(size: tuple[str, ...], window: int) -> None:
 
 @pytest.mark.parametrize("name", OF_ONE_AGENT)
 def test_side_by_side_they_are_what_they_are_alone(name: str) -> None:
-    envs, alone = SingleAgentVectorEnv(OF_ONE_AGENT[name], 3), one_by_one(OF_ONE_AGENT[name], 3)
+    envs = SingleAgentVectorEnv(OF_ONE_AGENT[name], 3)
+    alone = one_by_one(OF_ONE_AGENT[name], 3, AutoresetMode.NEXT_STEP)
     assert envs.observation_space == alone.observation_space
     assert envs.action_space == alone.action_space
     assert envs.metadata["autoreset_mode"] == alone.autoreset_mode
@@ -167,8 +166,8 @@ def test_copies_are_independent(
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["agents=hierarchical"], "layout hierarchical is for several agents"),
-        ([*with_queue("placer"), "dispatch=queued"], "layout placer with agents.queue is for"),
+        (["agents=hierarchical"], "memory, placer, server_small, server_large decide together"),
+        ([*with_queue("placer"), "dispatch=queued"], "queue, placer decide together"),
     ],
 )
 def test_worlds_of_several_agents_are_refused(overrides: list[str], says: str) -> None:
@@ -191,12 +190,12 @@ def test_render_modes() -> None:
 
 
 def test_nothing_is_played_after_close() -> None:
-    envs = SingleAgentVectorEnv(PLACER, 2)
-    theirs = BatchVecEnv(SingleAgentVectorEnv(PLACER, 2))
     for env, action in (
+        (ServerlessEnv(PLACER), {"placer": 0}),
+        (ServerlessAEC(PLACER), 0),
         (SingleAgentEnv(PLACER), 0),
-        (envs, np.zeros(2, int)),
-        (theirs, np.zeros(2, int)),
+        (SingleAgentVectorEnv(PLACER, 2), np.zeros(2, int)),
+        (BatchVecEnv(SingleAgentVectorEnv(PLACER, 2)), np.zeros(2, int)),
     ):
         env.reset()
         env.close()

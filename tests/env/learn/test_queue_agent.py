@@ -1,6 +1,5 @@
 """The agent `queue`: masks, order, features by hand, rewards, and that it can be `funcsched`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 from agents.order.funcsched import FuncSched
 from agents.scheduler import Decision
-from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.decisions import Decisions
 from env.learn.layouts import AgentsConfig, Layout
@@ -25,22 +23,22 @@ from env.sim.view.raw_env import RawEnv
 from env.workloads.traces import trace_samples
 from env.workloads.traces.trace import FunctionProfiles
 from env.workloads.traces.trace_samples import TRAINING_SEEDS
+from tests.env.learn.test_actions import refused
+from tests.env.learn.test_tenant_agents import any_row, played
 from tests.env.sim.test_queueing import profiles
 from tests.env.worlds import TRACE, world
 
 UNIT = 5000
 """MB; a node of the world of `TRACE` has three."""
-KEEP_ALIVES: list[dict[str, Any]] = [{"policy": "lru"}, {"policy": "faascache"}]
 LEASES: dict[str, dict[str, Any]] = {
     "free": {"lease": {"kind": "always", "charged": False}},
-    "paid": {"lease": {"kind": "always", "step": 60.0}},
+    "paid": {"lease": {"kind": "always", "step": 60.0}, "keep_alive": {"policy": "faascache"}},
     "hourly": {"lease": {"kind": "hourly", "step": 60.0}},
     "patient": {
         "lease": {"kind": "hourly", "step": 60.0},
         "dispatch": {"kind": "queued", "patience": 30.0},
     },
 }
-Act = Callable[[Observation], int]
 
 
 def crowd(seed: int, requests: int = 300) -> EpisodeWorkload:
@@ -72,33 +70,18 @@ def workload_of(
     )
 
 
-def any_allowed(rng: np.random.Generator) -> Act:
-    return lambda seen: int(rng.choice(np.flatnonzero(seen["mask"])))
-
-
-def as_funcsched(seen: Observation) -> int:
+def as_funcsched(name: str, seen: Observation) -> int:
     """The first in its order, or none until that fits."""
     return 0 if seen["mask"][0] else len(seen["mask"]) - 1
 
 
-def played(env: ServerlessEnv, act: Act, **given: Any) -> tuple[float, dict[str, float], int]:
-    """What `queue` earned alone in an episode, its metrics, and how often it was asked."""
-    seen, _ = env.reset(**given)
-    earned, turns, over = 0.0, 0, False
-    while not over:
-        seen, rewards, ends, _, infos = env.step({"queue": act(seen["queue"])})
-        earned, turns, over = earned + rewards["queue"], turns + 1, ends["__all__"]
-    return earned, infos["queue"]["episode_metrics"], turns
-
-
 @pytest.mark.parametrize("lease", LEASES)
-@pytest.mark.parametrize("keep_alive", KEEP_ALIVES, ids=lambda given: given["policy"])
 @pytest.mark.parametrize(("functions", "threshold"), [(1, 1e9), (3, 20.0), (8, 0.0)])
 def test_choosing_as_funcsched_gives_its_schedule(
-    functions: int, threshold: float, keep_alive: dict[str, Any], lease: str
+    functions: int, threshold: float, lease: str
 ) -> None:
     own = f"agents.queue.functions={functions}", f"agents.queue.starve_threshold={threshold}"
-    env = ServerlessEnv(world(*TRACE, *own) | LEASES[lease] | {"keep_alive": keep_alive})
+    env = ServerlessEnv(world(*TRACE, *own) | LEASES[lease])
     rule = env.world.rules
     order = FuncSched(starve_threshold=threshold)
     for seed in range(3):
@@ -119,7 +102,7 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     env = ServerlessEnv(world(*TRACE, "agents.queue.functions=3"))
     workload = crowd(1)
     seen, _ = env.reset(options={"workload": workload})
-    act = any_allowed(np.random.default_rng(0))
+    act = any_row(np.random.default_rng(0))
     choices = held = beyond = 0
     raw = env.raw_env
     assert raw is not None
@@ -137,7 +120,7 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
         assert own["mask"].tolist() == [*fits, *[0.0] * (3 - len(first)), running]
         assert own["items"][: len(first), QUEUE_ITEM.index("fits")].tolist() == fits
         assert sum(fits) > 0
-        action = act(own)
+        action = act("queue", own)
         choices, held, beyond = choices + 1, held + (action == 3), beyond + (len(waiting) > 3)
         seen, *_ = env.step({"queue": action})
     assert choices > 100 and held > 10 and beyond > 10
@@ -201,9 +184,9 @@ def test_rewards_add_up_to_j_in_units_of_funcsched(lease: str) -> None:
         given = {"options": {"workload": crowd(seed)}}
         reference, by_rule, _ = played(env, as_funcsched, **given)
         least = float(ideal(env._batch._weights[0]))
-        assert reference == pytest.approx(least - 1.0)
-        earned, metrics, _ = played(env, any_allowed(np.random.default_rng(seed)), **given)
-        assert earned == pytest.approx(least - metrics["J"] / by_rule["J"])
+        assert reference["queue"] == pytest.approx(least - 1.0)
+        earned, metrics, _ = played(env, any_row(np.random.default_rng(seed)), **given)
+        assert earned["queue"] == pytest.approx(least - metrics["J"] / by_rule["J"])
         assert metrics["J"] != by_rule["J"]
 
 
@@ -250,9 +233,7 @@ def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_what_cannot_be_trained_gets_one_line(overrides: tuple[str, ...], says: str) -> None:
-    with pytest.raises(InputError) as error:
-        ServerlessEnv(world(*TRACE, *overrides)).reset()
-    assert says in str(error.value) and "\n" not in str(error.value)
+    refused(lambda config: ServerlessEnv(config).reset(), world(*TRACE, *overrides), says)
 
 
 def test_a_function_that_may_be_too_large_for_every_node_is_refused_before_training() -> None:
@@ -260,8 +241,5 @@ def test_a_function_that_may_be_too_large_for_every_node_is_refused_before_train
     node = "cluster.server_types.worker.memory_mb_per_numa_node"
     least = ("workload.annotation.max_memory=5000", "workload.annotation.memory_factor=[1,1]")
     ServerlessEnv(world(*TRACE, f"{node}=5000", *least))
-    with pytest.raises(InputError) as error:
-        ServerlessEnv(world(*TRACE, f"{node}=4999", *least))
-    said = str(error.value)
-    assert said.startswith("workload.annotation: with memory_factor 1 and max_memory 5000 ")
-    assert said.endswith("needs 5000 MB, the largest NUMA node has 4999")
+    says = "needs 5000 MB, the largest NUMA node has 4999"
+    refused(ServerlessEnv, world(*TRACE, f"{node}=4999", *least), says)

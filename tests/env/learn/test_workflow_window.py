@@ -83,47 +83,37 @@ def expected(
     return functions, edges
 
 
+def check(env: RawEnv, decisions: Decisions, known: tuple[np.ndarray, np.ndarray]) -> None:
+    """The placer sees these functions and edges now."""
+    functions, edges = seen_now(env, decisions)
+    np.testing.assert_allclose(functions, known[0], rtol=1e-6)
+    np.testing.assert_array_equal(edges, known[1])
+
+
 def test_a_window_worked_out_by_hand() -> None:
     env, decisions = look(window=8)
     submitted, running = (1, 0), (0, 1)
 
     # Function 0: what waits for it, what waits for that, then what those wait for besides.
-    functions, edges = seen_now(env, decisions)
-    order = [0, 2, 3, 4, 1, 5]
     states = {0: submitted, 1: submitted}
-    known, links = expected(order, [0, 2, 1, 2, 0, 1], states, 8)
-    np.testing.assert_allclose(functions, known, rtol=1e-6)
-    np.testing.assert_array_equal(edges, links)
-    assert [tuple(pair) for pair in np.argwhere(edges)] == [
-        (0, 1),
-        (1, 2),
-        (1, 3),
-        (4, 1),
-        (4, 5),
-        (5, 3),
-    ]
+    known = expected([0, 2, 3, 4, 1, 5], [0, 2, 1, 2, 0, 1], states, 8)
+    check(env, decisions, known)
+    links = [(0, 1), (1, 2), (1, 3), (4, 1), (4, 5), (5, 3)]
+    assert [tuple(pair) for pair in np.argwhere(known[1])] == links
 
     # It starts cold on its own server, at 25 s. Function 1 is next, still at 0 s.
     env.step("small", 0, 0, 1024)
-    functions, edges = seen_now(env, decisions)
     states = {1: submitted, 0: running}
-    known, links = expected([1, 2, 5, 3, 4, 0], [0, 2, 1, 1, 2, 0], states, 8)
-    np.testing.assert_allclose(functions, known, rtol=1e-6)
-    np.testing.assert_array_equal(edges, links)
+    check(env, decisions, expected([1, 2, 5, 3, 4, 0], [0, 2, 1, 1, 2, 0], states, 8))
 
     # Function 1 ends at 25 + 20 s and is out of sight, function 5 is ready, and 0 has run for 20 s.
     env.step("small", 1, 0, 2048)
-    functions, edges = seen_now(env, decisions)
     assert env.time == pytest.approx(45)
     states = {5: submitted, 0: running}
-    known, links = expected([5, 4, 2, 3, 0], [0, 2, 1, 1, 0], states, 8)
-    known[4, 8] = np.log1p(20) / 8
-    np.testing.assert_allclose(functions, known, rtol=1e-6)
-    np.testing.assert_array_equal(edges, links)
+    known = expected([5, 4, 2, 3, 0], [0, 2, 1, 1, 0], states, 8)
+    known[0][4, 8] = np.log1p(20) / 8
+    check(env, decisions, known)
 
 
 def test_a_full_window_holds_the_nearest() -> None:
-    functions, edges = seen_now(*look(window=3))
-    known, links = expected([0, 2, 3], [0, 2, 1], {0: (1, 0)}, 3)
-    np.testing.assert_allclose(functions, known, rtol=1e-6)
-    np.testing.assert_array_equal(edges, links)
+    check(*look(window=3), expected([0, 2, 3], [0, 2, 1], {0: (1, 0)}, 3))
