@@ -34,48 +34,15 @@ def copy_state(state: State) -> State:
 def copy_into(copy, state):
     """Makes `copy`, made by `state.blank()`, equal to it, but for records that are unused."""
     cluster = state.cluster
-    copy_records(copy.cluster, cluster, 2)
-    copy_records(copy.servers, state.servers, len(state.servers))
-    copy_records(copy.ledger, state.ledger, len(state.ledger))
-    copy_records(copy.nodes, state.nodes, len(state.nodes))
+    copy_records(copy.whole, state.whole, len(state.whole))
+    copy.cluster[0].listens = copy.cluster[0].entries = copy.cluster[0].aside = 0
     copy_records(copy.containers, state.containers, cluster[0].containers_used)
-    copy_records(copy.workflows, state.workflows, len(state.workflows))
-    copy_records(copy.functions, state.functions, len(state.functions))
     copy_records(copy.submitted, state.submitted, cluster[0].queue_size)
     copy_records(copy.timers, state.timers, cluster[0].timers_size)
-    copy_records(copy.tree, state.tree, len(state.tree))
-    copy_records(copy.free_slots, state.free_slots, len(state.free_slots))
     copy_records(copy.tracked, state.tracked, cluster[0].tracked_count)
-    copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
-    copy_records(copy.log, state.log, 1)
-    copy.cluster[0].listens = copy.cluster[0].entries = copy.cluster[0].aside = 0
-    copy_records(copy.queue, state.queue, 1)
-    copy_records(copy.named_held, state.named_held, len(state.named_held))
-    copy_records(copy.tenants, state.tenants, len(state.tenants))
-    copy_records(copy.currencies, state.currencies, len(state.currencies))
     copy_records(copy.on_node, state.on_node, state.queue[0].on_node)
-    copy_records(copy.share_head, state.share_head, len(state.share_head))
-    copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
-    copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))
-    copy_records(copy.share_pairs, state.share_pairs, len(state.share_pairs))
-    if len(state.images) > 0:
-        copy_images(copy, state)
-
-
-@compiled_apart
-def copy_images(copy, state):
-    """Copies what there is of images, requests and warm containers."""
-    copy_records(copy.waiting, state.waiting, len(state.waiting))
-    copy_records(copy.by_priority, state.by_priority, len(state.by_priority))
-    copy_records(copy.by_age, state.by_age, len(state.by_age))
-    copy_records(copy.requests, state.requests, len(state.requests))
-    copy_records(copy.images, state.images, len(state.images))
-    copy_records(copy.newest, state.newest, len(state.newest))
     copy_records(copy.idle, state.idle, state.queue[0].idle_used)
-    for image in range(len(state.images)):
-        copy_records(copy.histograms[image], state.histograms[image], state.histograms.shape[1])
-        copy_records(copy.idle_times[image], state.idle_times[image], state.idle_times.shape[1])
 
 
 @compiled

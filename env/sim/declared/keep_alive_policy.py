@@ -150,8 +150,7 @@ class HybridHistogram(Strict):
         options["least_variation"] = self.least_variation
         options["most_out_of_bounds"] = self.most_out_of_bounds
         options["forecast_margin"] = self.forecast_margin
-        for part, order in zip("pdq", self.forecast_order, strict=True):
-            options[f"forecast_{part}"] = order
+        options["forecast_order"] = self.forecast_order
 
 
 KeepAlivePolicy = Annotated[

@@ -35,9 +35,7 @@ OPTIONS = np.dtype(
         ("least_variation", np.float64),
         ("most_out_of_bounds", np.float64),
         ("forecast_margin", np.float64),
-        ("forecast_p", np.int64),  # orders of the ARIMA model: autoregression,
-        ("forecast_d", np.int64),  # differences,
-        ("forecast_q", np.int64),  # moving average
+        ("forecast_order", np.int64, (3,)),  # (p, d, q) of the ARIMA model
     ]
 )
 
