@@ -11,7 +11,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.declared.rules import DEFAULT_RULES
 from env.sim.declared.workflow_template import WorkflowTemplate, upward_ranks
-from env.sim.events.lease import lease_from_start, reset_server
+from env.sim.events.lease import begin_lease, reset_server
 from env.sim.events.submissions import reset_workload
 from env.sim.node.keep_alive import reset_keep_alive
 from env.sim.node.projection import reset_node
@@ -72,7 +72,9 @@ def reset(state):
     reset_queue(state)
     reset_warm(state)
     reset_keep_alive(state)
-    lease_from_start(state)
+    if state.options[0].always_up == 1:
+        for server in range(len(state.servers)):
+            begin_lease(state, server, 0.0)
 
 
 def allocate(

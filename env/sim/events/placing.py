@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.events.lease import account_of, server_on_container_creation, startup_at
+from env.sim.events.lease import account_of, renew_lease_at, startup_at
 from env.sim.events.requests import start_request
 from env.sim.events.submissions import get, run_function
+from env.sim.node.projection import node_on_container_creation
 from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.queue.sharing import note_start
 from env.sim.queue.workflow_tickets import charge_workflow
@@ -103,7 +104,7 @@ def place(state, node, memory_alloc):
         get(state, function)
     startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
     if len(state.images) > 0:
-        cold_start = start_request(state, function, node, startup, seconds)
+        cold_start = start_request(state, function, node, startup)
     if state.cluster[0].listens == 1:
         note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
     creation = max(state.nodes[node].clock, time) + cold_start + seconds
@@ -112,7 +113,9 @@ def place(state, node, memory_alloc):
     state.ledger[account].egress_bytes += egress
     fill_container(state, index, function, memory_alloc, seconds, creation)
     run_function(state, function, node, memory_alloc, creation)
-    server_on_container_creation(state, node, index, time)
+    state.servers[server].container_count += 1
+    node_on_container_creation(state, node, index)
+    renew_lease_at(state, server, node, time)
     if state.options[0].time_slice < INF:
         due = creation + state.options[0].time_slice
         set_timer(state, due, SLICE_END, state.requests[function].run, index)

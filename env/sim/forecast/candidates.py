@@ -31,8 +31,7 @@ def take_finish_bounds(state, index):
     while index != NONE:
         bound = containers[index].forecast_completion + containers[index].chain_after
         slot = containers[index].slot
-        if bound > workflows[slot].finish_bound:
-            workflows[slot].finish_bound = bound
+        workflows[slot].finish_bound = max(workflows[slot].finish_bound, bound)
         index = containers[index].next
 
 
@@ -41,11 +40,8 @@ def raise_by_rank(state, submitted):
     """Raises the finish bound of the workflow of a function that is to be placed."""
     workflows, cluster = state.workflows, state.cluster
     slot = state.functions[submitted].slot
-    bound = (
-        cluster[0].time + state.template_functions[state.functions[submitted].declared].upward_rank
-    )
-    if bound > workflows[slot].finish_bound:
-        workflows[slot].finish_bound = bound
+    rank = state.template_functions[state.functions[submitted].declared].upward_rank
+    workflows[slot].finish_bound = max(workflows[slot].finish_bound, cluster[0].time + rank)
 
 
 @compiled_apart

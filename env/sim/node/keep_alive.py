@@ -150,13 +150,6 @@ def request_arrives(state, image, time):
 
 
 @compiled
-def request_ends(state, image, time):
-    """A request of an image has finished."""
-    state.images[image].active -= 1
-    ends_last(state, image, time)
-
-
-@compiled
 def ends_last(state, image, time):
     """Notes an end of a request, if none ends later; `last_end` is NaN before the first."""
     if not time <= state.images[image].last_end:

@@ -93,8 +93,9 @@ OF_PAIRS: Final = {"ledger": "servers x tenants", "newest": "NUMA nodes x images
 MACHINE: Final = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 """Bytes of memory."""
 
-COMPILED: Final = {**FIELDS, "whole": INTEGER}
-"""What compiled code finds, also all that is COPIED as one array."""
+LINE: Final = np.dtype([("words", np.int64, (8,))])
+COMPILED: Final = {**FIELDS, "whole": LINE}
+"""What compiled code finds, also all that is COPIED as one array, and what its last LINE takes."""
 
 # Of each of them: address, rows, columns.
 HANDLE: Final = np.dtype([("words", np.int64, (3 * len(COMPILED),))])
@@ -132,7 +133,7 @@ class State(np.ndarray):
         block = np.empty(sum(sizes), np.uint8)
         words = np.zeros((len(COMPILED), 3), np.int64)
         words[: len(CHANGING), 0] = address(block) + np.cumsum([0, *sizes[:-1]])
-        whole = sum(sizes[: len(COPIED)]) // INTEGER.itemsize
+        whole = -(-sum(sizes[: len(COPIED)]) // LINE.itemsize)
         words[:, 1] = [*(shape[0] for shape in shapes), whole]
         words[:, 2] = [*(shape[-1] for shape in shapes), whole]
         state = cls._on(words, block)

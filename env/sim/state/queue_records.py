@@ -149,12 +149,7 @@ REQUEST = np.dtype(
         ("contested", np.int64),  # 1: several tenants waited when that began
         ("server_start", np.float64),  # seconds of its present run, as is the next
         ("cold_start", np.float64),
-        ("queueing_time", np.float64),  # seconds in all its runs so far, as are the next
-        ("server_start_time", np.float64),
-        ("cold_start_time", np.float64),
-        ("data_transfer_time", np.float64),
-        ("execution_time", np.float64),
-        ("served_time", np.float64),  # of execution, in runs since it last began anew
+        ("served_time", np.float64),  # seconds of execution, in runs since it last began anew
     ]
 )
 

@@ -175,26 +175,14 @@ class RawEnv:
             raise InputError(self._refusal(node, memory_alloc, possible))
         kind, status, first, last = step(self.state, node, int(memory_alloc))
         self._play_on(kind)
-        wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
+        wf_id, fn_id, *times, rent, count = self.state.log[0].item()
         completed: tuple[tuple[int, int], ...] = ()
         if count:
             done = self.state.completed[:count].tolist()
             completed = tuple((wf, fn) for _, wf, fn, _ in (sorted(done) if count > 1 else done))
-        log = StepLog(
-            wf_id,
-            fn_id,
-            server_name,
-            server_id,
-            numa_node_id,
-            int(memory_alloc),
-            submission,
-            cold,
-            transfer,
-            creation,
-            rent,
-            completed,
-            NodeBefore._make((*status, first, last)),
-        )
+        given = *place_given, int(memory_alloc)
+        before = NodeBefore._make((*status, first, last))
+        log = StepLog._make((wf_id, fn_id, *given, *times, rent, completed, before))
         if self.record:
             self.logs.append(log)
         return log
@@ -204,7 +192,8 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.state.cluster["aside"] = self.state.cluster["aside"]
+        if self.state.cluster[0]["aside"]:
+            other.state.cluster["aside"] = 1
         if self._listens:
             other.state.cluster["listens"] = 1
         other.logs, other._taken = [], list(self._taken)
