@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from env.sim.state.records import FINISHED, NONE, PENDING, RUNNING, STATE_NAMES
+from env.sim.view.played import Played
 from env.sim.view.recorded import RecordedOnce
-
-if TYPE_CHECKING:
-    from env.sim.view.raw_env import RawEnv
 
 
 class Function:
@@ -21,7 +17,7 @@ class Function:
     creation_time = RecordedOnce(float, "Seconds: its first start.", when="_placed")
     completion_time = RecordedOnce(float, "Seconds: its end.", when="_finished")
 
-    def __init__(self, env: RawEnv, wf_id: int, fn_id: int) -> None:
+    def __init__(self, env: Played, wf_id: int, fn_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
         self.fn_id = fn_id

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.function import Function
-
-if TYPE_CHECKING:
-    from env.sim.view.raw_env import RawEnv
+from env.sim.view.played import Played
 
 
 class Workflow:
     """Reads one workflow of an episode: its functions, its DAG, and who is in which state."""
 
-    def __init__(self, env: RawEnv, wf_id: int) -> None:
+    def __init__(self, env: Played, wf_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
         self.functions = tuple(

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
 from env.sim.events.submissions import arrive_next, end_function, get, run_function
 from env.sim.state.records import FINISHED
 from env.sim.view.function import Function
+from env.sim.view.played import Played
 from env.sim.view.workflow import Workflow
-
-if TYPE_CHECKING:
-    from env.sim.view.raw_env import RawEnv
 
 
 class Workload:
     """Reads all workflows of an episode and the queue of submitted functions."""
 
-    def __init__(self, env: RawEnv) -> None:
+    def __init__(self, env: Played) -> None:
         self._env = env
         self.workflows = tuple(Workflow(env, wf_id) for wf_id in range(len(env.arrival_times)))
 
