@@ -49,11 +49,7 @@ class RecordedOrder:
 
 @dataclass(frozen=True)
 class RecordedTurns(RecordedOrder):
-    """The same, where tenants take turns; see `SharedOrder` in env/sim/declared/ordering.py.
-
-    Attributes:
-        sharing: how they do.
-    """
+    """The same, where tenants take turns; see `SharedOrder` in env/sim/declared/ordering.py."""
 
     sharing: Sharing
 
