@@ -59,7 +59,7 @@ class PlayedEpisode(FinishedEpisode):
     @property
     def preemptions(self) -> float:
         """Runs cut short over workflows."""
-        return float((self.env.runs["outcome"] == PREEMPTED).sum() / len(self.state.arrivals))
+        return float((self._runs["outcome"] == PREEMPTED).sum() / len(self.state.arrivals))
 
     def part(self, field: str) -> float:
         """Seconds, mean over functions; NaN where they belong to no image."""
@@ -67,19 +67,15 @@ class PlayedEpisode(FinishedEpisode):
         if not len(state.images):
             return np.nan
         count = int(state.templates["function_count"][state.arrivals["template"]].sum())
-        return float(self._requests[field].sum() / count)
+        return float(self._runs[field].sum() / count)
 
     def met(self, deadline: float) -> float:
         """Share of workflows that took at most so many times what they take alone."""
         return float((self.flow_times <= deadline * self.alone).mean())
 
     @cached_property
-    def _requests(self) -> np.ndarray:
-        """The records of the functions that there are; a slot has room for the largest workflow."""
-        per_slot = int(self.state.cluster[0]["functions_per_slot"])
-        counts = self.state.templates["function_count"][self.state.workflows["template"]]
-        used = np.arange(per_slot) < counts[:, None]
-        return self.state.requests[used.ravel()]
+    def _runs(self) -> np.ndarray:
+        return self.env.runs
 
 
 def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[Any]]:

@@ -11,7 +11,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.declared.rules import DEFAULT_RULES
 from env.sim.declared.workflow_template import WorkflowTemplate, upward_ranks
-from env.sim.events.lease import lease_from_start, reset_server
+from env.sim.events.lease import begin_lease, reset_server
 from env.sim.events.submissions import reset_workload
 from env.sim.node.keep_alive import reset_keep_alive
 from env.sim.node.projection import reset_node
@@ -19,7 +19,7 @@ from env.sim.node.warm import reset_warm
 from env.sim.queue.central_queue import reset_queue
 from env.sim.state import records
 from env.sim.state.block import CHANGING, TABLES, State
-from env.sim.state.containers import reset_containers
+from env.sim.state.records import HOUR, NONE
 from env.sim.state.tournament import reset_tree
 
 
@@ -34,48 +34,15 @@ def copy_state(state: State) -> State:
 def copy_into(copy, state):
     """Makes `copy`, made by `state.blank()`, equal to it, but for records that are unused."""
     cluster = state.cluster
-    copy_records(copy.cluster, cluster, 1)
-    copy_records(copy.servers, state.servers, len(state.servers))
-    copy_records(copy.ledger, state.ledger, len(state.ledger))
-    copy_records(copy.nodes, state.nodes, len(state.nodes))
+    copy_records(copy.whole, state.whole, len(state.whole))
+    copy.cluster[0].listens = copy.cluster[0].entries = copy.cluster[0].aside = 0
     copy_records(copy.containers, state.containers, cluster[0].containers_used)
-    copy_records(copy.workflows, state.workflows, len(state.workflows))
-    copy_records(copy.functions, state.functions, len(state.functions))
     copy_records(copy.submitted, state.submitted, cluster[0].queue_size)
     copy_records(copy.timers, state.timers, cluster[0].timers_size)
-    copy_records(copy.tree, state.tree, len(state.tree))
-    copy_records(copy.free_slots, state.free_slots, len(state.free_slots))
     copy_records(copy.tracked, state.tracked, cluster[0].tracked_count)
-    copy_records(copy.slot_of, state.slot_of, len(state.slot_of))
     copy_records(copy.completed, state.completed, state.log[0].completed_count)
-    copy_records(copy.log, state.log, 1)
-    copy.cluster[0].listens = copy.cluster[0].entries = copy.cluster[0].aside = 0
-    copy_records(copy.queue, state.queue, 1)
-    copy_records(copy.named_held, state.named_held, len(state.named_held))
-    copy_records(copy.tenants, state.tenants, len(state.tenants))
-    copy_records(copy.currencies, state.currencies, len(state.currencies))
     copy_records(copy.on_node, state.on_node, state.queue[0].on_node)
-    copy_records(copy.share_head, state.share_head, len(state.share_head))
-    copy_records(copy.share_clients, state.share_clients, len(state.share_clients))
-    copy_records(copy.share_nodes, state.share_nodes, len(state.share_nodes))
-    copy_records(copy.share_pairs, state.share_pairs, len(state.share_pairs))
-    if len(state.images) > 0:
-        copy_images(copy, state)
-
-
-@compiled_apart
-def copy_images(copy, state):
-    """Copies what there is of images, requests and warm containers."""
-    copy_records(copy.waiting, state.waiting, len(state.waiting))
-    copy_records(copy.by_priority, state.by_priority, len(state.by_priority))
-    copy_records(copy.by_age, state.by_age, len(state.by_age))
-    copy_records(copy.requests, state.requests, len(state.requests))
-    copy_records(copy.images, state.images, len(state.images))
-    copy_records(copy.newest, state.newest, len(state.newest))
     copy_records(copy.idle, state.idle, state.queue[0].idle_used)
-    for image in range(len(state.images)):
-        copy_records(copy.histograms[image], state.histograms[image], state.histograms.shape[1])
-        copy_records(copy.idle_times[image], state.idle_times[image], state.idle_times.shape[1])
 
 
 @compiled
@@ -87,18 +54,12 @@ def copy_records(copy, array, used):
 
 @compiled_apart
 def reset(state):
-    """Back to time 0: no leases, nothing running, nothing arrived."""
+    """Back to time 0: no leases, nothing running, nothing arrived. Who listens still does."""
     cluster = state.cluster
-    cluster[0].time = 0.0
-    cluster[0].total_rent = 0.0
-    cluster[0].entries = 0
-    cluster[0].happened = cluster[0].events = cluster[0].changes = 0
-    cluster[0].cold_starts = 0
-    cluster[0].out_of_service = 0
-    cluster[0].overcommits = 0
-    cluster[0].decisions = 0
-    cluster[0].active_slowdown = 0.0
-    cluster[0].active_flow_time = 0.0
+    listens, aside = cluster[0].listens, cluster[0].aside
+    cluster[0] = cluster[1]
+    cluster[0].listens, cluster[0].aside = listens, aside
+    cluster[0].free_container = NONE
     state.log[0].completed_count = 0
     state.log[0].rent = 0.0
     for server in range(len(state.servers)):
@@ -106,15 +67,14 @@ def reset(state):
     for node in range(len(state.nodes)):
         reset_node(state, node)
     state.named_held[:] = 0
-    for slot in range(len(state.workflows)):
-        state.workflows[slot].raised_bound = -np.inf
-    reset_containers(state)
     reset_tree(state)
     reset_workload(state)
     reset_queue(state)
     reset_warm(state)
     reset_keep_alive(state)
-    lease_from_start(state)
+    if state.options[0].always_up == 1:
+        for server in range(len(state.servers)):
+            begin_lease(state, server, 0.0)
 
 
 def allocate(
@@ -152,34 +112,26 @@ def allocate(
 
 
 def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A cluster as records: (CLUSTER (1,), SERVER (S,), NUMA_NODE (N,))."""
+    """A cluster as records: (CLUSTER (2,), SERVER (S,), NUMA_NODE (N,))."""
     types = config.server_types
-    servers = np.zeros(sum(kind.count for kind in types), records.SERVER)
-    nodes = np.zeros(sum(kind.count * kind.numa_nodes for kind in types), records.NUMA_NODE)
-    server = node = 0
-    for type_index, kind in enumerate(types):
+    servers, nodes = np.zeros(len(types), records.SERVER), np.zeros(len(types), records.NUMA_NODE)
+    servers["type"], servers["lease_step"], servers["least_steps"] = range(len(types)), HOUR, 1
+    for server, node, kind in zip(servers, nodes, types, strict=True):
         speed = kind.single_core_speed or config.single_core_speed
-        for server_id in range(kind.count):
-            servers[server]["type"] = type_index
-            servers[server]["server_id"] = server_id
-            servers[server]["hourly_rate"] = servers[server]["step_price"] = kind.hourly_rate
-            servers[server]["lease_step"] = records.HOUR
-            servers[server]["least_steps"] = 1
-            servers[server]["watts"] = config.idle_watts(kind)
-            servers[server]["cold_start_latency"] = kind.cold_start_latency
-            servers[server]["first_node"] = node
-            servers[server]["node_count"] = kind.numa_nodes
-            for node_id in range(kind.numa_nodes):
-                nodes[node]["server"] = server
-                nodes[node]["node_id"] = node_id
-                nodes[node]["cpu"] = kind.cpu
-                nodes[node]["memory"] = kind.memory
-                nodes[node]["single_core_speed"] = speed
-                nodes[node]["computing_capacity"] = kind.cpu * speed
-                nodes[node]["core_second_price"] = config.core_second_price_of(kind)
-                node += 1
-            server += 1
-    cluster = np.zeros(1, records.CLUSTER)
+        server["hourly_rate"] = server["step_price"] = kind.hourly_rate
+        server["watts"] = config.idle_watts(kind)
+        server["cold_start_latency"] = kind.cold_start_latency
+        server["node_count"] = kind.numa_nodes
+        node["cpu"], node["memory"], node["single_core_speed"] = kind.cpu, kind.memory, speed
+        node["computing_capacity"] = kind.cpu * speed
+        node["core_second_price"] = config.core_second_price_of(kind)
+    servers = np.repeat(servers, [kind.count for kind in types])
+    nodes = np.repeat(nodes, [kind.count * kind.numa_nodes for kind in types])
+    _, server_ids, nodes["node_id"] = zip(*config.places, strict=True)
+    first = nodes["node_id"] == 0  # of its server
+    nodes["server"] = np.cumsum(first) - 1
+    servers["server_id"], servers["first_node"] = np.array(server_ids)[first], np.flatnonzero(first)
+    cluster = np.zeros(2, records.CLUSTER)
     cluster["memory_bandwidth"] = config.memory_bandwidth
     cluster["numa_bandwidth"] = config.numa_bandwidth
     cluster["network_bandwidth"] = config.network_bandwidth

@@ -4,44 +4,42 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.rows import Results, named, placed_at
 
 
-def check_accounts(episode: EpisodeFile, results: Results) -> list[str]:
+def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
     """Each function completes once; all is on nodes and of images that exist, and fits there."""
     functions, queued = episode.functions, episode.options.queue is not None
     memory = episode.node_memory
     completed = Counter(run.function for run in results.runs if run.outcome == "completed")
-    found = [
-        f"{named(one)} is finished {completed[one]} times, exactly once is needed"
-        for one in functions
-        if completed[one] != 1
-    ]
+    for one in functions:
+        if completed[one] != 1:
+            yield f"{named(one)} is finished {completed[one]} times, exactly once is needed"
     for run in results.runs:
         if run.function not in functions:
-            found.append(f"{named(run.function)} is unknown, but runs")
+            yield f"{named(run.function)} is unknown, but runs"
         elif run.place not in memory:
-            found.append(f"{run}, which does not exist")
+            yield f"{run}, which does not exist"
         elif run.memory_allocated_mb > memory[run.place]:
-            found.append(
+            yield (
                 f"{run} has {run.memory_allocated_mb} MB, at most {memory[run.place]} are possible"
             )
         if any((number is not None) != queued for number in (run.joined, run.dispatched)):
-            found.append(
+            yield (
                 f"{named(run.function)}: joined {run.joined}, dispatched {run.dispatched}, "
                 "numbers are needed with a queue and only there"
             )
     for index, warm in enumerate(results.warm_containers):
         if warm.place not in memory:
-            found.append(f"warm_containers.{index}: {placed_at(*warm.place)} does not exist")
+            yield f"warm_containers.{index}: {placed_at(*warm.place)} does not exist"
         elif warm.image >= len(episode.images):
-            found.append(f"warm_containers.{index}: there is no image {warm.image}")
+            yield f"warm_containers.{index}: there is no image {warm.image}"
     servers = Counter((row.server_type, row.server_index) for row in results.servers)
     for server, times in servers.items():
         if (*server, 0) not in memory:
-            found.append(f"servers: {server[0]} {server[1]} does not exist")
+            yield f"servers: {server[0]} {server[1]} does not exist"
         elif times > 1:
-            found.append(f"servers: {server[0]} {server[1]} stands {times} times")
-    return found
+            yield f"servers: {server[0]} {server[1]} stands {times} times"

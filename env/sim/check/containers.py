@@ -4,6 +4,7 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 from env.sim.check.rounding import slack
 from env.sim.check.schedule import Run, Schedule
@@ -14,13 +15,12 @@ Containers = tuple[tuple[str, int, int], int | None]
 """Where containers are, and of what image."""
 
 
-def check_containers(schedule: Schedule) -> list[str]:
+def check_containers(schedule: Schedule) -> Iterator[str]:
     """Who starts warm ends the wait of a container of its image there; others find none.
 
     A container becomes idle where a run of its image ends, unless it is started ahead of requests.
     """
     episode, policy = schedule.episode, schedule.episode.options.keep_alive
-    found = []
     left: Counter[tuple[Containers, int, float]] = Counter()
     used: Counter[tuple[Containers, float]] = Counter()
     waiting: dict[Containers, list[WarmModel]] = defaultdict(list)
@@ -33,29 +33,28 @@ def check_containers(schedule: Schedule) -> list[str]:
         waiting[where].append(warm)
         left[where, warm.memory_mb, warm.begin_time] -= 1
         if policy.policy == "none":
-            found.append(f"{shown}: nothing stays warm with keep_alive 'none'")
+            yield f"{shown}: nothing stays warm with keep_alive 'none'"
         elif warm.end < warm.begin_time:
-            found.append(f"{shown}: ends at {warm.end_time}, before it begins")
+            yield f"{shown}: ends at {warm.end_time}, before it begins"
         elif left[where, warm.memory_mb, warm.begin_time] < 0 and not (
             policy.policy == "hybrid_histogram"
             and warm.memory_mb == episode.images[warm.image].memory_mb
         ):
-            found.append(
+            yield (
                 f"{shown}: no run of image {warm.image} with {warm.memory_mb} MB ends on "
                 f"{placed_at(*warm.place)} at {warm.begin_time}"
             )
         end = min(warm.end, schedule.results.last_completion_time)
         if isinstance(policy, Fixed) and end - warm.begin_time > policy.keep + slack(end):
-            found.append(f"{shown}: idle for more than {policy.keep} s")
+            yield f"{shown}: idle for more than {policy.keep} s"
     for run in schedule.runs:
         where, time = _container(run), run.row.dispatch_time
         if run.row.warm:
             used[where, time] -= 1
             if used[where, time] < 0:
-                found.append(f"{run}: starts warm at {time} s where nothing is warm")
+                yield f"{run}: starts warm at {time} s where nothing is warm"
         elif any(warm.begin_time < time < warm.end for warm in waiting[where]):
-            found.append(f"{run}: starts cold at {time} s where a container is warm")
-    return found
+            yield f"{run}: starts cold at {time} s where a container is warm"
 
 
 def _container(run: Run) -> Containers:

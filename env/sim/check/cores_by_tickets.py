@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from env.sim.declared.funding import Funding
+from env.sim.state.queue_records import ON_NODE
+from env.tickets.cpu_share import cpu_share
 
 
 @dataclass(frozen=True)
@@ -24,36 +29,21 @@ class CoresByTickets:
     def thread_speeds(self, threads: Mapping[int, int], cores: int, speed: int) -> dict[int, int]:
         """Operations/s of each thread, by workflow.
 
-        Whoever would get more than its threads can use gets just that, and the others share the
-        rest by their tickets.
-
         Args:
             threads: that run on the node, by workflow.
             cores: of the node.
             speed: operations/s of one.
         """
-        of_tenant: dict[str, int] = {}
+        of_tenant: Counter[str] = Counter()
         for wf_id, count in threads.items():
-            of_tenant[self.owners[wf_id]] = of_tenant.get(self.owners[wf_id], 0) + count
+            of_tenant[self.owners[wf_id]] += count
         tickets = self._worth(frozenset(of_tenant))
-        found: dict[str, int] = {}
-        left, short = cores * speed, set(of_tenant)
-        while short:
-            total = sum(tickets[tenant] for tenant in short)
-            sated = {
-                tenant
-                for tenant in short
-                if left * tickets[tenant] >= of_tenant[tenant] * speed * total
-            }
-            if not sated:
-                found |= {tenant: max(1, left * tickets[tenant] // total) for tenant in short}
-                break
-            found |= {tenant: of_tenant[tenant] * speed for tenant in sated}
-            left -= sum(found[tenant] for tenant in sated)
-            short -= sated
-        return {
-            wf_id: found[self.owners[wf_id]] // of_tenant[self.owners[wf_id]] for wf_id in threads
-        }
+        rows = np.zeros(len(of_tenant), ON_NODE)
+        rows["weight"] = [tickets[tenant] for tenant in of_tenant]
+        rows["threads"] = list(of_tenant.values())
+        cpu_share(rows, len(rows), cores, speed)
+        speeds = dict(zip(of_tenant, (rows["speed"] // rows["threads"]).tolist(), strict=True))
+        return {wf_id: speeds[self.owners[wf_id]] for wf_id in threads}
 
     def _worth(self, there: frozenset[str]) -> Mapping[str, int]:
         """Whole tickets of the tenants that run on a node, worth what they are without others."""

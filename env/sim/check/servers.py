@@ -5,6 +5,7 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,9 +19,9 @@ Place = tuple[str, int, int]
 """(server type, server, NUMA node)."""
 
 
-def check_servers(schedule: Schedule) -> list[str]:
+def check_servers(schedule: Schedule) -> Iterator[str]:
     """Every server and every run on it."""
-    found = _check_work(schedule)
+    yield from _check_work(schedule)
     ends: dict[Place, list[float]] = defaultdict(list)
     of_server: dict[tuple[str, int], list[Run]] = defaultdict(list)
     for run in schedule.runs:
@@ -28,13 +29,12 @@ def check_servers(schedule: Schedule) -> list[str]:
         of_server[run.row.place[:2]].append(run)
     for name, declared in schedule.types.items():
         for server_id in range(declared.count):
-            found += _check_server(schedule, (name, server_id), of_server[name, server_id], ends)
-    return found
+            yield from _check_server(schedule, (name, server_id), of_server[name, server_id], ends)
 
 
 def _check_server(
     schedule: Schedule, server: tuple[str, int], runs: list[Run], ends: dict[Place, list[float]]
-) -> list[str]:
+) -> Iterator[str]:
     """The starts of a server, its leases and its rent.
 
     A lease covers, in whole steps, all that is dispatched before it ends. Where float64 leaves open
@@ -46,7 +46,7 @@ def _check_server(
     extended = not all(run.completed for run in runs) or bool(down)
     begin, up, earlier, steps = 0.0, 0.0, np.zeros(2, int), np.zeros(2, int)
     end = np.full(2, math.inf if always else 0.0)
-    found = _check_service(schedule, server, runs)
+    yield from _check_service(schedule, server, runs)
     for run in runs:
         row, time = run.row, run.row.dispatch_time
         if down and down[0] <= time:
@@ -58,11 +58,11 @@ def _check_server(
         if over:
             begin, up, earlier, steps = time, time + latency, earlier + steps, np.zeros(2, int)
             if row.warm:
-                found.append(f"{run}: starts warm on a server that was off")
+                yield f"{run}: starts warm on a server that was off"
         if run.started:
             due = latency if over else 0.0
-            found += check_close(f"{run}: server_start_time", row.server_start_time, due)
-            found += _check_start(schedule, run, up, ends[row.place])
+            yield from check_close(f"{run}: server_start_time", row.server_start_time, due)
+            yield from _check_start(schedule, run, up, ends[row.place])
         if not always:
             steps = np.maximum(steps, _steps(row.end_time - begin, rules, row.end_time))
             end = begin + steps * rules.step
@@ -71,12 +71,11 @@ def _check_server(
         steps = _steps(last, rules, last)
         steps = steps + any(close(run.row.dispatch_time, steps[0] * rules.step) for run in runs)
         end = steps * rules.step
-    return found + _check_lease(schedule, server, runs, earlier + steps, end, extended)
+    yield from _check_lease(schedule, server, runs, earlier + steps, end, extended)
 
 
-def _check_service(schedule: Schedule, server: tuple[str, int], runs: list[Run]) -> list[str]:
+def _check_service(schedule: Schedule, server: tuple[str, int], runs: list[Run]) -> Iterator[str]:
     """Nothing new comes to a server that is out of service, nothing runs on where it is down."""
-    found = []
     for run in runs:
         possible: list[str] = ["in service"]  # what it can have been at that moment
         for change in schedule.changes_of(server):
@@ -85,11 +84,10 @@ def _check_service(schedule: Schedule, server: tuple[str, int], runs: list[Run])
             elif change.time == run.row.dispatch_time:
                 possible.append(change.condition)
         if "in service" not in possible:
-            found.append(f"{run}: dispatched to a server that is {possible[0]}")
+            yield f"{run}: dispatched to a server that is {possible[0]}"
         for down in schedule.down_times(server):
             if run.row.dispatch_time < down < run.row.end_time:
-                found.append(f"{run}: ends at {run.row.end_time}, the server goes down at {down}")
-    return found
+                yield f"{run}: ends at {run.row.end_time}, the server goes down at {down}"
 
 
 def _steps(seconds: float, lease: Lease, late: float) -> np.ndarray:
@@ -105,40 +103,36 @@ def _check_lease(
     possible: np.ndarray,
     ends: np.ndarray,
     extended: bool,
-) -> list[str]:
+) -> Iterator[str]:
     """What is recorded of a server; (2,) steps that are possible, and ends of the last lease."""
     rules, shown = schedule.episode.options.lease, f"server {server[0]} {server[1]}"
     if rules.kind == "always" and schedule.changes_of(server):
-        return []  # it is leased anew whenever it comes back
+        return  # it is leased anew whenever it comes back
     name, index = server
     row = schedule.leases.get(server) or ServerLeaseModel(
         server_type=name, server_index=index, lease_seconds=0.0, lease_expiration_time=0.0, rent=0.0
     )
     stated_end = math.inf if row.lease_expiration_time is None else row.lease_expiration_time
     steps = round(row.lease_seconds / rules.step)
-    found = []
     if not extended or (rules.kind == "always" and steps <= possible[1]):
         steps = int(np.clip(steps, *possible))
         if possible[1] or rules.kind == "always":
             end = min(ends, key=lambda each: abs(each - stated_end) if each < math.inf else 0.0)
             what = f"{shown}: lease_expiration_time"
-            found += check_close(what, stated_end, float(end), additions=steps)
+            yield from check_close(what, stated_end, float(end), additions=steps)
     if not close(row.lease_seconds, steps * rules.step, additions=steps):
-        found.append(
+        yield (
             f"{shown}: {row.lease_seconds / SECONDS_PER_HOUR:g} hours rented, "
             f"{steps * rules.step / SECONDS_PER_HOUR:g} are due"
         )
     price = schedule.types[name].hourly_rate * (rules.step / SECONDS_PER_HOUR)
-    found += check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
-    found += [
-        f"{run}: ends at {run.row.end_time}, after the lease ends at {stated_end}"
-        for run in runs
-        if run.row.end_time > stated_end
-    ]
-    return found
+    yield from check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
+    for run in runs:
+        if run.row.end_time > stated_end:
+            yield f"{run}: ends at {run.row.end_time}, after the lease ends at {stated_end}"
 
 
-def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> list[str]:
+def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> Iterator[str]:
     """Container, data and start of a run.
 
     Args:
@@ -147,30 +141,29 @@ def _check_start(schedule: Schedule, run: Run, up: float, ends: list[float]) -> 
         up: when that was up (s).
         ends: of all runs on the NUMA node (s).
     """
-    row, found = run.row, []
+    row = run.row
     cold, most = row.container_cold_start_time, run.container_cold_start
     if not row.warm:
-        found += check_close(f"{run}: container_cold_start_time", cold, most)
+        yield from check_close(f"{run}: container_cold_start_time", cold, most)
     # Of one that is started ahead, what is left is a difference of times.
     elif cold > most + slack(row.dispatch_time):
-        found.append(
+        yield (
             f"{run}: container_cold_start_time is {cold} in a warm container, at most {most} is "
             "possible"
         )
     transfer = 0.0
     for before, data_bytes in schedule.predecessors(run):
         transfer += data_bytes / _bandwidth(schedule, before.place, row.place)
-    found += check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer)
+    yield from check_close(f"{run}: data_transfer_time", row.data_transfer_time, transfer)
     ready = max(up, row.dispatch_time) + cold + transfer
     if not close(row.start_time, ready):
         if row.start_time < ready:
-            found.append(f"{run}: starts at {row.start_time}, it is ready at {ready}")
+            yield f"{run}: starts at {row.start_time}, it is ready at {ready}"
         elif row.start_time not in ends:
-            found.append(
+            yield (
                 f"{run}: starts at {row.start_time}, when no container makes room; it is ready at "
                 f"{ready}"
             )
-    return found
 
 
 def _bandwidth(schedule: Schedule, source: Place, target: Place) -> float:
@@ -182,12 +175,11 @@ def _bandwidth(schedule: Schedule, source: Place, target: Place) -> float:
     return cluster.network_bandwidth
 
 
-def _check_work(schedule: Schedule) -> list[str]:
+def _check_work(schedule: Schedule) -> Iterator[str]:
     """Every run that completes executes what is left of its function between start and end.
 
     Where a function is preempted, its next run begins with what is left; where it is killed, anew.
     """
-    found = []
     left = [run.left for run in schedule.runs]
     next_of: dict[int, Run] = {}
     last_of: dict[tuple[int, int], Run] = {}
@@ -206,7 +198,7 @@ def _check_work(schedule: Schedule) -> list[str]:
             for one, speed in zip(together, _speeds(schedule, together), strict=True):
                 due = now + left[one.index] / speed
                 if one.completed and one.row.end_time == time and not close(due, time):
-                    found.append(
+                    yield (
                         f"{one}: completes at {time}, its {one.left} operations are done at {due}"
                     )
                 left[one.index] = max(0, left[one.index] - int(speed * (time - now)))
@@ -215,7 +207,7 @@ def _check_work(schedule: Schedule) -> list[str]:
             alone = time + run.left / _speeds(schedule, [run])[0]
             end = run.row.end_time
             if run.completed and end < alone and not close(end, alone):
-                found.append(f"{run}: completes at {end}, at full speed it cannot before {alone}")
+                yield f"{run}: completes at {end}, at full speed it cannot before {alone}"
             if end > time:
                 together.append(run)
         else:
@@ -223,7 +215,6 @@ def _check_work(schedule: Schedule) -> list[str]:
                 together.remove(run)
             if index in next_of and run.row.outcome == "preempted":
                 next_of[index].left = left[next_of[index].index] = max(1, left[index])
-    return found
 
 
 def _speeds(schedule: Schedule, together: list[Run]) -> list[int]:

@@ -3,7 +3,7 @@
 Here are their parameters; `env/sim/node/keep_alive.py` is what they do.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -21,22 +21,29 @@ Differences = Annotated[int, Field(ge=0, le=2)]
 
 
 class _Forgetful(Strict):
-    """A policy to which it does not matter how long containers were idle before."""
+    """A policy to which it does not matter how long containers were idle before.
+
+    Attributes:
+        number: in env/sim/node/keep_alive.py.
+    """
+
+    number: ClassVar[int]
 
     @property
     def history(self) -> tuple[int, int]:
         """Nothing is remembered; see `KeepAlive` in env/sim/declared/rules.py."""
         return 0, 0
 
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine: what stays warm does so without end."""
+        options["keep_alive"], options["keep_seconds"] = self.number, INF
+
 
 class NoKeepAlive(_Forgetful):
     """A container ends with its function: every start is cold."""
 
     policy: Literal["none"] = "none"
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["keep_alive"] = keep_alive.NO_KEEP_ALIVE
+    number = keep_alive.NO_KEEP_ALIVE
 
 
 class Fixed(_Forgetful):
@@ -48,10 +55,11 @@ class Fixed(_Forgetful):
 
     policy: Literal["fixed"] = "fixed"
     keep: Seconds
+    number = keep_alive.FIXED
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
-        options["keep_alive"] = keep_alive.FIXED
+        super().write(options)
         options["keep_seconds"] = self.keep
 
 
@@ -59,11 +67,7 @@ class Lru(_Forgetful):
     """A container stays until the memory is needed; the least recently used one goes first."""
 
     policy: Literal["lru"] = "lru"
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["keep_alive"] = keep_alive.LRU
-        options["keep_seconds"] = INF
+    number = keep_alive.LRU
 
 
 class FaasCache(_Forgetful):
@@ -76,11 +80,7 @@ class FaasCache(_Forgetful):
     """
 
     policy: Literal["faascache"] = "faascache"
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["keep_alive"] = keep_alive.FAASCACHE
-        options["keep_seconds"] = INF
+    number = keep_alive.FAASCACHE
 
 
 class HybridHistogram(Strict):
@@ -150,8 +150,7 @@ class HybridHistogram(Strict):
         options["least_variation"] = self.least_variation
         options["most_out_of_bounds"] = self.most_out_of_bounds
         options["forecast_margin"] = self.forecast_margin
-        for part, order in zip("pdq", self.forecast_order, strict=True):
-            options[f"forecast_{part}"] = order
+        options["forecast_order"] = self.forecast_order
 
 
 KeepAlivePolicy = Annotated[

@@ -1,6 +1,5 @@
 """The episode of a file as the simulator takes it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -17,7 +16,6 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
 from env.sim.events.endings import bring_back, drain, take_down
-from env.sim.state.block import State
 from env.sim.state.queue_records import EARLIER
 from env.sim.state.records import INF
 
@@ -42,6 +40,7 @@ class RecordedOrder:
         options["order"] = ORDERS.index(self.queue.order)
         options["time_slice"] = _or_never(self.queue.time_slice)
         options["starve_threshold"] = _or_never(self.queue.starve_threshold)
+        options["lends"] = self.queue.lends or False
 
     def rank(self, functions: object) -> np.ndarray:
         """(D,) as recorded."""
@@ -50,18 +49,9 @@ class RecordedOrder:
 
 @dataclass(frozen=True)
 class RecordedTurns(RecordedOrder):
-    """The same, where tenants take turns; see `SharedOrder` in env/sim/declared/ordering.py.
-
-    Attributes:
-        sharing: how they do.
-    """
+    """The same, where tenants take turns; see `SharedOrder` in env/sim/declared/ordering.py."""
 
     sharing: Sharing
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        super().write(options)
-        options["lends"] = self.queue.lends or False
 
 
 def specification(episode: EpisodeFile) -> Episode:
@@ -110,12 +100,8 @@ def _changes(episode: EpisodeFile, cluster: ClusterConfig) -> tuple[Change, ...]
         if named not in servers:
             raise InputError(f"changes.{index}: there is no server {named[0]} {named[1]}")
         make, server = MAKE[row.condition], servers.index(named)
-        changes.append(Change(row.time, partial(_made, make, server), row.events))
+        changes.append(Change(row.time, partial(make, server=server), row.events))
     return tuple(changes)
-
-
-def _made(make: Callable[[State, int], None], server: int, state: State) -> None:
-    make(state, server)
 
 
 def _check_ids(where: str, ids: list[int]) -> None:

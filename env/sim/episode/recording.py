@@ -217,7 +217,7 @@ def _workflow(env: RawEnv, workflow: Workflow) -> WorkflowModel:
         name=template.name if template.name not in ("", unnamed(wf_id)) else None,
         arrival_time=workflow.arrival_time,
         tenant=workflow.tenant,
-        work=_drawn_work(env, wf_id),
+        work=env.episode.workload.work[wf_id] if env.episode.workload.work else None,
         tickets=float(record["tickets"]) if order == BY_WORKFLOW else None,
         functions=tuple(
             FunctionModel(
@@ -237,12 +237,6 @@ def _workflow(env: RawEnv, workflow: Workflow) -> WorkflowModel:
             )
         ),
     )
-
-
-def _drawn_work(env: RawEnv, wf_id: int) -> int | None:
-    """Operations that were drawn for a workflow's only function; None: as declared."""
-    arrivals = env.state.arrivals
-    return int(arrivals["computation"][arrivals["wf_id"] == wf_id][0]) or None
 
 
 def _place(env: RawEnv, node: int) -> dict[str, str | int]:

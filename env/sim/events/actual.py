@@ -15,10 +15,9 @@ from env.sim.events.lease import extend_lease, renew_lease_at
 from env.sim.node.projection import (
     admit,
     gather,
-    node_on_server_startup,
-    node_on_waiting_removal,
     play_until,
     project,
+    stop_waiting,
 )
 from env.sim.state.records import INF, NONE
 from env.sim.state.tournament import update_tree
@@ -109,7 +108,7 @@ def finish_startup(state, server, time):
     state.servers[server].ready_time = time
     first = state.servers[server].first_node
     for node in range(first, first + state.servers[server].node_count):
-        node_on_server_startup(state, node, time)
+        nodes[node].clock = time
         for head in (nodes[node].first_running, nodes[node].first_waiting):
             index = head
             while index != NONE:
@@ -149,15 +148,14 @@ def container_of(state, function):
 @compiled_apart
 def start_function(state, function, time):
     """A function that has been placed starts now, even if it was to wait for memory or data."""
-    containers, nodes = state.containers, state.nodes
+    containers = state.containers
     index, node = container_of(state, function), state.functions[function].node
     if containers[index].start_time == time:
         return
     creation = min(time, containers[index].creation_time)
     containers[index].creation_time = state.functions[function].creation_time = creation
     if np.isnan(containers[index].start_time):
-        node_on_waiting_removal(state, node, index)
-        nodes[node].parallelism += containers[index].parallelism
+        stop_waiting(state, node, index)
         admit(state, node, index, time)
     else:
         start_at(state, index, time)

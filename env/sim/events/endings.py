@@ -12,12 +12,15 @@ from env.sim.events.lease import (
     begin_lease,
     cut_lease,
     renew_lease_at,
-    server_on_container_completion,
 )
 from env.sim.events.requests import end_run
 from env.sim.events.submissions import count_placed, end_function, get, offer
-from env.sim.node.keep_alive import release, remove_all_warm, request_ends
-from env.sim.node.projection import node_on_container_removal, node_on_waiting_removal
+from env.sim.node.keep_alive import ends_last, release, remove_all_warm
+from env.sim.node.projection import (
+    node_on_container_completion,
+    node_on_container_removal,
+    stop_waiting,
+)
 from env.sim.node.warm import gone_cold
 from env.sim.queue.central_queue import join_queue
 from env.sim.queue.sharing import note_use
@@ -41,7 +44,12 @@ from env.sim.state.records import (
 @compiled
 def complete_next(state, node):
     """The container that ends first on a node, and its function, come to their end."""
-    end_completed(state, server_on_container_completion(state, node))
+    time, waiting = state.nodes[node].next_completion, state.nodes[node].waiting_count
+    index = node_on_container_completion(state, node)
+    # If nobody was admitted, all goes on as projected, and the lease covers that.
+    if state.nodes[node].waiting_count < waiting:
+        renew_lease_at(state, state.nodes[node].server, node, time)
+    end_completed(state, index)
 
 
 @compiled
@@ -68,7 +76,9 @@ def leave_container(state, index, outcome):
     left = containers[index].remaining_computation
     done = functions[function].remaining_computation - left
     tenant = state.workflows[slot].tenant
-    account = account_of(state, state.nodes[node].server, tenant)
+    server = state.nodes[node].server
+    state.servers[server].container_count -= 1
+    account = account_of(state, server, tenant)
     seconds = done / state.nodes[node].single_core_speed
     state.ledger[account].energy += seconds * cluster[0].core_watts
     if state.options[0].shared == 1:
@@ -105,7 +115,8 @@ def leave_image(state, index, outcome):
     image = state.waiting[state.functions[function].declared].image
     end_run(state, index, outcome)
     if outcome == COMPLETED:
-        request_ends(state, image, time)
+        state.images[image].active -= 1
+        ends_last(state, image, time)
         queue[0].ended_node = node
         queue[0].ended_image = image
         queue[0].ended_memory = memory
@@ -149,11 +160,9 @@ def preempt(state, index):
 def take_off(state, index):
     """A running container leaves its node now, before its projected end; waiting ones may start."""
     node, time = state.functions[state.containers[index].function].node, state.cluster[0].time
-    server = state.nodes[node].server
     node_on_container_removal(state, node, index, time)
-    state.servers[server].container_count -= 1
     # Work is rounded to whole operations at every change, so an end may move by one of them.
-    renew_lease_at(state, server, node, time)
+    renew_lease_at(state, state.nodes[node].server, node, time)
 
 
 @compiled
@@ -176,13 +185,12 @@ def take_down(state, server):
     for node in range(first, first + state.servers[server].node_count):
         while state.nodes[node].first_waiting != NONE:
             index = state.nodes[node].first_waiting
-            node_on_waiting_removal(state, node, index)
-            state.servers[server].container_count -= 1
+            stop_waiting(state, node, index)
+            state.nodes[node].parallelism -= state.containers[index].parallelism
             leave_container(state, index, KILLED)
         while state.nodes[node].first_running != NONE:
             index = state.nodes[node].first_running
             node_on_container_removal(state, node, index, time)
-            state.servers[server].container_count -= 1
             leave_container(state, index, KILLED)
     state.queue[0].due = state.options[0].queued
 

@@ -58,8 +58,8 @@ def play(state):
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
-        places = state.options[0].queued == 0 and any_to_place(state)
-        decides = places or queue[0].due == 1 or is_stuck(state)
+        places = cluster[0].queue_size > 0 and state.options[0].queued == 0 and any_to_place(state)
+        decides = places or queue[0].due == 1 or (completion == INF and is_stuck(state))
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion

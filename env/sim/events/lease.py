@@ -8,11 +8,6 @@ import numpy as np
 
 from env.base.jit import compiled
 from env.sim.node.node_status import completion_bound, last_completion
-from env.sim.node.projection import (
-    node_on_container_completion,
-    node_on_container_creation,
-    node_on_server_startup,
-)
 from env.sim.state.history import note_lease
 from env.sim.state.records import IN_SERVICE, LEASE_END, LEDGER, NONE
 from env.sim.state.timers import set_timer
@@ -36,7 +31,7 @@ def startup_at(state, server, time):
     latency = state.servers[server].cold_start_latency
     first = state.servers[server].first_node
     for node in range(first, first + state.servers[server].node_count):
-        node_on_server_startup(state, node, time + latency)
+        state.nodes[node].clock = time + latency  # of an empty node
     state.servers[server].ready_time = time + latency
     # Even work that takes no time a late clock could tell begins a lease.
     state.servers[server].expiration_time = -np.inf
@@ -77,10 +72,7 @@ def extend_lease(state, server, tenant, time, steps):
     servers[server].expiration_time = begin + seconds
     note_lease(state, server, starts, begin, begin + seconds, rent)
     servers[server].lease_number += 1
-    if tenant == NONE:
-        charge_all(state, server, seconds, rent)
-    else:
-        charge(state, server, tenant, seconds, rent)
+    charge(state, server, tenant, seconds, rent)
     state.cluster[0].total_rent += rent
     state.log[0].rent += rent
     if state.options[0].watch_leases == 1:
@@ -90,19 +82,17 @@ def extend_lease(state, server, tenant, time, steps):
 
 @compiled
 def charge(state, server, tenant, seconds, rent):
-    """Enters lease time of a server, its rent and its electricity into the ledger."""
-    account = account_of(state, server, tenant)
-    state.ledger[account].lease_seconds += seconds
-    state.ledger[account].rent += rent
-    state.ledger[account].energy += seconds * state.servers[server].watts
+    """Enters lease time of a server, its rent and its electricity into the ledger.
 
-
-@compiled
-def charge_all(state, server, seconds, rent):
-    """The same at the expense of all tenants alike."""
+    At the expense of a tenant, or, with NONE, of all alike.
+    """
     tenants = len(state.ledger) // len(state.servers)
-    for tenant in range(tenants):
-        charge(state, server, tenant, seconds / tenants, rent / tenants)
+    first, count = (0, tenants) if tenant == NONE else (tenant, 1)
+    for payer in range(first, first + count):
+        account = account_of(state, server, payer)
+        state.ledger[account].lease_seconds += seconds / count
+        state.ledger[account].rent += rent / count
+        state.ledger[account].energy += seconds / count * state.servers[server].watts
 
 
 @compiled
@@ -135,29 +125,6 @@ def tenant_of_last(state, node):
 
 
 @compiled
-def server_on_container_creation(state, node, index, time):
-    """Creates a container on a node of a started server; `time` is its submission."""
-    server = state.nodes[node].server
-    state.servers[server].container_count += 1
-    node_on_container_creation(state, node, index)
-    renew_lease_at(state, server, node, time)
-
-
-@compiled
-def server_on_container_completion(state, node):
-    """Completes the first container of a node; returns it."""
-    server = state.nodes[node].server
-    time = state.nodes[node].next_completion
-    state.servers[server].container_count -= 1
-    waiting = state.nodes[node].waiting_count
-    index = node_on_container_completion(state, node)
-    # If nobody was admitted, all goes on as projected, and the lease covers that.
-    if state.nodes[node].waiting_count < waiting:
-        renew_lease_at(state, server, node, time)
-    return index
-
-
-@compiled
 def reset_server(state, server):
     """A server at time 0: without a lease, or up where all servers are."""
     state.servers[server].condition = IN_SERVICE
@@ -167,14 +134,6 @@ def reset_server(state, server):
     state.servers[server].container_count = 0
     for account in range(account_of(state, server, 0), account_of(state, server + 1, 0)):
         state.ledger[account] = NOTHING_SPENT[0]
-
-
-@compiled
-def lease_from_start(state):
-    """At time 0, once all else is reset: where all servers are up, their leases begin."""
-    if state.options[0].always_up == 1:
-        for server in range(len(state.servers)):
-            begin_lease(state, server, 0.0)
 
 
 @compiled
@@ -193,6 +152,6 @@ def cut_lease(state, server, time):
     """A lease ends early; what was paid stays paid, and what is not paid is noted now."""
     if state.servers[server].expiration_time == np.inf:
         seconds = time - state.servers[server].ready_time
-        charge_all(state, server, seconds, 0.0)
+        charge(state, server, NONE, seconds, 0.0)
     state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
     state.servers[server].lease_number += 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.events.lease import account_of, server_on_container_creation, startup_at
+from env.sim.events.lease import account_of, renew_lease_at, startup_at
 from env.sim.events.requests import start_request
 from env.sim.events.submissions import get, run_function
+from env.sim.node.projection import node_on_container_creation
 from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.queue.sharing import note_start
 from env.sim.queue.workflow_tickets import charge_workflow
@@ -13,13 +14,6 @@ from env.sim.state.containers import memory_ratio, take_container
 from env.sim.state.history import note_dispatch
 from env.sim.state.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.state.timers import set_timer
-
-
-@compiled
-def chain_after(state, function):
-    """Seconds of the longest chain of best times behind a function."""
-    known = state.template_functions[state.functions[function].declared]
-    return known.upward_rank - known.best_time
 
 
 @compiled
@@ -60,11 +54,12 @@ def transfer(state, function, node):
 def fill_container(state, index, function, memory_alloc, seconds, creation):
     """Makes an unused container record that of a submitted function."""
     containers, functions = state.containers, state.functions
+    known = state.template_functions[functions[function].declared]
     containers[index].wf_id = functions[function].wf_id
     containers[index].fn_id = functions[function].fn_id
     containers[index].function = function
     containers[index].slot = state.functions[function].slot
-    containers[index].chain_after = chain_after(state, function)
+    containers[index].chain_after = known.upward_rank - known.best_time
     containers[index].memory_req = functions[function].memory_req
     containers[index].memory_alloc = memory_alloc
     containers[index].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
@@ -109,7 +104,7 @@ def place(state, node, memory_alloc):
         get(state, function)
     startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
     if len(state.images) > 0:
-        cold_start = start_request(state, function, node, startup, seconds)
+        cold_start = start_request(state, function, node, startup)
     if state.cluster[0].listens == 1:
         note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
     creation = max(state.nodes[node].clock, time) + cold_start + seconds
@@ -118,7 +113,9 @@ def place(state, node, memory_alloc):
     state.ledger[account].egress_bytes += egress
     fill_container(state, index, function, memory_alloc, seconds, creation)
     run_function(state, function, node, memory_alloc, creation)
-    server_on_container_creation(state, node, index, time)
+    state.servers[server].container_count += 1
+    node_on_container_creation(state, node, index)
+    renew_lease_at(state, server, node, time)
     if state.options[0].time_slice < INF:
         due = creation + state.options[0].time_slice
         set_timer(state, due, SLICE_END, state.requests[function].run, index)

@@ -19,11 +19,6 @@ def begin_request(state, function, time):
         requests[function].wf_id = state.functions[function].wf_id
     requests[function].joined_time = time
     requests[function].run = NONE
-    requests[function].queueing_time = 0.0
-    requests[function].server_start_time = 0.0
-    requests[function].cold_start_time = 0.0
-    requests[function].data_transfer_time = 0.0
-    requests[function].execution_time = 0.0
     requests[function].served_time = 0.0
     request_arrives(state, state.waiting[state.functions[function].declared].image, time)
 
@@ -41,7 +36,7 @@ def container_start(state, function, node):
 
 
 @compiled
-def start_request(state, function, node, server_start, transfer):
+def start_request(state, function, node, server_start):
     """A function gets a warm container of its image on a node, or a new one.
 
     Returns:
@@ -61,19 +56,15 @@ def start_request(state, function, node, server_start, transfer):
     state.queue[0].next_number += 1
     requests[function].dispatch_time = time
     requests[function].warm = 1 if idle != NONE else 0
-    requests[function].queueing_time += time - requests[function].joined_time
     state.queue[0].queueing_time += time - requests[function].joined_time
     requests[function].server_start = server_start
     requests[function].cold_start = cold_start
-    requests[function].server_start_time += server_start
-    requests[function].cold_start_time += cold_start
-    requests[function].data_transfer_time += transfer
     return cold_start
 
 
 @compiled
 def cut_start(state, index, time):
-    """Takes back what a container would still have taken to start: the data come last.
+    """What a container would still have taken to start: the data come last.
 
     Returns:
         seconds of the starts of its server and of its container, and of its data.
@@ -83,15 +74,12 @@ def cut_start(state, index, time):
     transfer = min(left, state.containers[index].data_transfer_time)
     cold_start = min(left - transfer, requests[function].cold_start)
     server_start = min(left - transfer - cold_start, requests[function].server_start)
-    requests[function].data_transfer_time -= transfer
-    requests[function].cold_start_time -= cold_start
-    requests[function].server_start_time -= server_start
     return server_start, cold_start, transfer
 
 
 @compiled
 def end_run(state, index, outcome):
-    """A function has left its container: sums its times."""
+    """A function has left its container."""
     requests, functions = state.requests, state.functions
     function, time = state.containers[index].function, state.cluster[0].time
     image = state.waiting[state.functions[function].declared].image
@@ -100,7 +88,6 @@ def end_run(state, index, outcome):
     if not started <= time:
         started = time  # killed before its start, or while it waited for memory
         server_start, cold_start, transfer = cut_start(state, index, time)
-    requests[function].execution_time += time - started
     requests[function].served_time += time - started
     if outcome == KILLED:
         requests[function].served_time = 0.0

@@ -14,48 +14,39 @@ from env.sim.state.records import (
     ARRIVAL,
     FAILED,
     FINISHED,
+    FUNCTION,
     NO_WORKFLOW_SLOT,
     NONE,
     PENDING,
     RECYCLED,
     RUNNING,
     SUBMITTED,
+    WORKFLOW,
 )
 from env.sim.state.timers import drop_timer, set_timer
+
+NO_WORKFLOW = np.zeros(1, WORKFLOW)
+NO_WORKFLOW["wf_id"], NO_WORKFLOW["completion_time"] = NONE, np.nan
+NO_WORKFLOW["raised_bound"] = -np.inf
+NO_FUNCTION = np.zeros(1, FUNCTION)  # it is PENDING
+NO_FUNCTION["node"], NO_FUNCTION["submission_time"] = NONE, np.nan
 
 
 @compiled
 def reset_workload(state):
-    """Nothing has arrived; the first arrival is on the timers."""
-    cluster, workflows = state.cluster, state.workflows
-    cluster[0].queue_size = 0
-    cluster[0].timers_size = 0
-    cluster[0].arrived = 0
+    """Nothing has arrived, in a cluster as at time 0; the first arrival is on the timers."""
+    cluster = state.cluster
     cluster[0].arrivals_left = len(state.arrivals)
-    cluster[0].arrived_work = 0.0
-    cluster[0].placed_work = 0.0
-    cluster[0].queue_threads = 0
-    cluster[0].queue_computation = 0
-    cluster[0].tracked_count = 0
-    cluster[0].finished_workflows = 0
-    cluster[0].finished_slowdown = 0.0
-    cluster[0].finished_flow_time = 0.0
-    cluster[0].arrived_path = 0.0
-    cluster[0].declared_path = 0.0
-    cluster[0].declared_work = 0.0
     for position in range(len(state.arrivals)):
         template = state.arrivals[position].template
         cluster[0].declared_path += state.templates[template].critical_path
         cluster[0].declared_work += state.templates[template].work
-    cluster[0].first_free_slot = 0
-    cluster[0].free_slots = len(workflows)
-    for slot in range(len(workflows)):
+    cluster[0].free_slots = len(state.workflows)
+    for slot in range(len(state.workflows)):
         state.free_slots[slot] = slot
-        workflows[slot].wf_id = NONE
-        workflows[slot].waiting = 0
+        state.workflows[slot] = NO_WORKFLOW[0]
     for index in range(len(state.functions)):
-        state.functions[index].state = PENDING
-        state.functions[index].node = NONE
+        state.functions[index] = NO_FUNCTION[0]
     state.slot_of[:] = NONE
     schedule_arrival(state, 0)
 
@@ -89,19 +80,14 @@ def arrive(state, position):
     template = state.arrivals[position].template
     time = state.arrivals[position].time
     state.slot_of[wf_id] = slot
+    workflows[slot] = NO_WORKFLOW[0]
     workflows[slot].wf_id = wf_id
     workflows[slot].template = template
     workflows[slot].tenant = state.arrivals[position].tenant
     workflows[slot].tickets = state.arrivals[position].tickets
-    workflows[slot].waiting = 0
-    workflows[slot].passed = 0.0
     if state.options[0].asks_tickets == 1:
         state.queue[0].newcomer = slot
     workflows[slot].arrival_time = time
-    workflows[slot].completion_time = np.nan
-    workflows[slot].ended = 0
-    workflows[slot].placed_work = 0.0
-    workflows[slot].queue_threads = 0
     workflows[slot].finish_bound = time + state.templates[template].critical_path
     if state.options[0].queued == 0 or state.templates[template].function_count > 1:
         track(state, slot)
@@ -112,26 +98,21 @@ def arrive(state, position):
     known = state.templates[template].first_function
     for fn_id in range(state.templates[template].function_count):
         index, declared = first + fn_id, known + fn_id
+        functions[index] = NO_FUNCTION[0]
         functions[index].wf_id = wf_id
         functions[index].fn_id = fn_id
         functions[index].slot = slot
         functions[index].declared = declared
         functions[index].computation = state.template_functions[declared].computation
-        functions[index].surplus = 0
         if drawn > 0:
             functions[index].surplus = drawn - functions[index].computation
             functions[index].computation = drawn
         functions[index].remaining_computation = functions[index].computation
-        functions[index].attempt = 0
         functions[index].memory_req = state.template_functions[declared].memory_req
         functions[index].parallelism = state.template_functions[declared].parallelism
         functions[index].unfinished_predecessors = state.template_functions[
             declared
         ].predecessor_count
-        functions[index].state = PENDING
-        functions[index].submission_time = np.nan
-        functions[index].memory_alloc = 0
-        functions[index].node = NONE
         if functions[index].unfinished_predecessors == 0:
             submit(state, index, time)
     return 0
@@ -168,21 +149,20 @@ def submit(state, index, time):
 @compiled
 def offer(state, index, time):
     """A function is there to be placed, or to join the central queue."""
-    functions = state.functions
-    slot = state.functions[index].slot
+    functions, size = state.functions, state.cluster[0].queue_size
     functions[index].state = SUBMITTED
-    push(
-        state.submitted,
-        state.cluster[0].queue_size,
-        time,
-        functions[index].wf_id,
-        functions[index].fn_id,
-        index,
-    )
-    state.cluster[0].queue_size += 1
-    state.cluster[0].queue_threads += functions[index].parallelism
-    state.workflows[slot].queue_threads += functions[index].parallelism
-    state.cluster[0].queue_computation += declared_left(functions, index)
+    push(state.submitted, size, time, functions[index].wf_id, functions[index].fn_id, index)
+    count_submitted(state, index, 1)
+
+
+@compiled
+def count_submitted(state, index, sign):
+    """A function is one of those that are submitted (`sign` 1), or no longer (-1)."""
+    cluster, threads = state.cluster, sign * state.functions[index].parallelism
+    cluster[0].queue_size += sign
+    cluster[0].queue_threads += threads
+    cluster[0].queue_computation += sign * declared_left(state.functions, index)
+    state.workflows[state.functions[index].slot].queue_threads += threads
 
 
 @compiled_apart
@@ -209,11 +189,7 @@ def get(state, index):
     while state.submitted[position].index != index:
         position += 1
     drop(state.submitted, state.cluster[0].queue_size, position)
-    state.cluster[0].queue_size -= 1
-    state.cluster[0].queue_threads -= state.functions[index].parallelism
-    slot = state.functions[index].slot
-    state.workflows[slot].queue_threads -= state.functions[index].parallelism
-    state.cluster[0].queue_computation -= declared_left(state.functions, index)
+    count_submitted(state, index, -1)
 
 
 @compiled

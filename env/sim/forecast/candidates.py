@@ -12,7 +12,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import cold_start_time, lease_steps
-from env.sim.events.placing import chain_after
+from env.sim.events.placing import fill_container
 from env.sim.events.requests import container_start
 from env.sim.forecast.ends import demand_of, raise_bound
 from env.sim.forecast.play_node import forecast_node, play_forward
@@ -20,7 +20,7 @@ from env.sim.node.fit import short_of, suits
 from env.sim.node.projection import container_speed, fits_at, speed_share
 from env.sim.queue.tracking import all_that_wait, parallel_cores
 from env.sim.state.block import State
-from env.sim.state.containers import declared_left, memory_ratio
+from env.sim.state.containers import declared_left
 from env.sim.state.records import CANDIDATE, INF, NONE
 
 
@@ -31,8 +31,7 @@ def take_finish_bounds(state, index):
     while index != NONE:
         bound = containers[index].forecast_completion + containers[index].chain_after
         slot = containers[index].slot
-        if bound > workflows[slot].finish_bound:
-            workflows[slot].finish_bound = bound
+        workflows[slot].finish_bound = max(workflows[slot].finish_bound, bound)
         index = containers[index].next
 
 
@@ -41,11 +40,8 @@ def raise_by_rank(state, submitted):
     """Raises the finish bound of the workflow of a function that is to be placed."""
     workflows, cluster = state.workflows, state.cluster
     slot = state.functions[submitted].slot
-    bound = (
-        cluster[0].time + state.template_functions[state.functions[submitted].declared].upward_rank
-    )
-    if bound > workflows[slot].finish_bound:
-        workflows[slot].finish_bound = bound
+    rank = state.template_functions[state.functions[submitted].declared].upward_rank
+    workflows[slot].finish_bound = max(workflows[slot].finish_bound, cluster[0].time + rank)
 
 
 @compiled_apart
@@ -96,15 +92,10 @@ def forecast(state, memory_alloc, candidates):
     """
     function = state.cluster[0].deciding
     sum_sources(state, function)
-    containers, functions = state.containers, state.functions
+    containers = state.containers
     own = len(containers) - 1
-    containers[own].function = function
-    containers[own].slot = state.functions[function].slot
-    containers[own].chain_after = chain_after(state, function)
-    containers[own].memory_alloc = memory_alloc
-    containers[own].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
-    containers[own].remaining_computation = declared_left(functions, function)
-    containers[own].parallelism = functions[function].parallelism
+    fill_container(state, own, function, memory_alloc, 0.0, 0.0)
+    containers[own].remaining_computation = declared_left(state.functions, function)
     containers[own].demand = demand_of(containers[own])
     containers[own].next = NONE
     unrented = NONE  # the last node whose server has never been rented

@@ -26,7 +26,7 @@ def learn(state: State, earlier: np.ndarray) -> None:
 def answer_forecasts(state: State) -> None:
     """Sets the windows of all images that await a forecast of their next idle time."""
     options, images = state.options[0], state.images
-    order = tuple(int(options[f"forecast_{part}"]) for part in "pdq")
+    order = tuple(options["forecast_order"].tolist())
     margin = float(options["forecast_margin"])
     for image in np.flatnonzero(images["awaits_forecast"]):
         seconds = next_idle_time(last_idle_times(state, int(image)), order)

@@ -63,7 +63,7 @@ def release(state, node, image, memory, time, idle_image):
 @compiled
 def keep_warm(state, node, image, memory, ready_time, expiration):
     """An idle container and the timer of its end."""
-    index = add_idle(state, node, image, memory, ready_time, expiration)
+    index = add_idle(state, node, image, memory, ready_time)
     if expiration < INF:
         set_timer(state, expiration, EXPIRY, state.idle[index].number, index)
 
@@ -147,13 +147,6 @@ def request_arrives(state, image, time):
     if idle and state.options[0].keep_alive == HYBRID_HISTOGRAM:
         note_idle_time(state, image, time - images[image].last_end)
     images[image].active += 1
-
-
-@compiled
-def request_ends(state, image, time):
-    """A request of an image has finished."""
-    state.images[image].active -= 1
-    ends_last(state, image, time)
 
 
 @compiled

@@ -241,12 +241,6 @@ def admit(state, node, index, start_time):
 
 
 @compiled
-def node_on_server_startup(state, node, time):
-    """A cold start moves the clock of the (empty) node."""
-    state.nodes[node].clock = time
-
-
-@compiled
 def node_on_container_creation(state, node, index):
     """A container starts at its creation time if its node has room then; else it waits."""
     nodes, containers = state.nodes, state.containers
@@ -314,8 +308,8 @@ def node_on_container_removal(state, node, removed, time):
 
 
 @compiled
-def node_on_waiting_removal(state, node, removed):
-    """Takes a container out of a node's queue; its record belongs to the caller."""
+def stop_waiting(state, node, removed):
+    """Takes a container out of a node's queue; it still counts among the threads of the node."""
     nodes, containers = state.nodes, state.containers
     previous, index = NONE, nodes[node].first_waiting
     while index != removed:
@@ -328,7 +322,6 @@ def node_on_waiting_removal(state, node, removed):
         nodes[node].last_waiting = previous
     nodes[node].waiting_count -= 1
     nodes[node].waiting_memory -= containers[removed].memory_alloc
-    nodes[node].parallelism -= containers[removed].parallelism
     nodes[node].forecast = 0
 
 
@@ -342,11 +335,7 @@ def admit_waiting(state, node, time):
         function, memory = containers[head].function, containers[head].memory_alloc
         if not fits_at(state, node, function, memory, start):
             break
-        nodes[node].first_waiting = containers[head].next
-        if containers[head].next == NONE:
-            nodes[node].last_waiting = NONE
-        nodes[node].waiting_count -= 1
-        nodes[node].waiting_memory -= containers[head].memory_alloc
+        stop_waiting(state, node, head)
         admit(state, node, head, start)
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from env.base.jit import compiled
-from env.sim.state.records import DOWN, DRAINING, IN_SERVICE
+from env.sim.state.records import IN_SERVICE
 
 STATES: Final = ("off", "starting", "up", "draining", "down")
 OUT_OF_SERVICE: Final = ("draining", "down")
@@ -32,10 +32,8 @@ def may_be_started(state, server):
 def server_state(state, server):
     """Index into STATES."""
     servers = state.servers
-    if servers[server].condition == DOWN:
-        return 4
-    if servers[server].condition == DRAINING:
-        return 3
+    if servers[server].condition != IN_SERVICE:
+        return 2 + servers[server].condition  # DRAINING or DOWN
     if not is_leased(state, server):
         return 0
     return 1 if servers[server].ready_time > state.cluster[0].time else 2

@@ -30,7 +30,7 @@ def newest_idle(state, node, image):
 
 
 @compiled_apart
-def add_idle(state, node, image, memory, ready_time, expiration_time):
+def add_idle(state, node, image, memory, ready_time):
     """Keeps a container of an image warm on a node; W grows by 1. Returns its record."""
     queue, idle, nodes = state.queue, state.idle, state.nodes
     index = queue[0].free_idle
@@ -45,7 +45,6 @@ def add_idle(state, node, image, memory, ready_time, expiration_time):
     idle[index].number = queue[0].next_number
     queue[0].next_number += 1
     idle[index].ready_time = ready_time
-    idle[index].expiration_time = expiration_time
     idle[index].clock = nodes[node].cache_clock
     idle[index].next = NONE
     idle[index].previous = nodes[node].last_idle

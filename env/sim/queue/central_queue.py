@@ -11,7 +11,7 @@ import numpy as np
 from env.base.jit import compiled, compiled_apart
 from env.sim.queue.sharing import count_waiting, reset_sharing, take_turn
 from env.sim.queue.tracking import track
-from env.sim.queue.workflow_tickets import first_by_workflow, workflow_begins_to_wait
+from env.sim.queue.workflow_tickets import first_by_workflow
 from env.sim.state.queue_records import QUEUE
 from env.sim.state.records import INF, NONE
 
@@ -205,8 +205,9 @@ def join_queue(state, index, time):
     if len(state.tenants) > 0:
         tenant = state.workflows[slot].tenant
         state.workflows[slot].waiting += 1
-        if state.workflows[slot].waiting == 1:
-            workflow_begins_to_wait(state, slot)
+        if state.workflows[slot].waiting == 1:  # it has nothing to make up for
+            clock = state.tenants[tenant].workflow_clock
+            state.workflows[slot].passed = max(state.workflows[slot].passed, clock)
         count_waiting(state, tenant, 1)
 
 

@@ -26,13 +26,6 @@ def active_tickets(state, slot):
 
 
 @compiled
-def workflow_begins_to_wait(state, slot):
-    """The first function of a workflow has joined the queue: it has nothing to make up for."""
-    clock = state.tenants[state.workflows[slot].tenant].workflow_clock
-    state.workflows[slot].passed = max(state.workflows[slot].passed, clock)
-
-
-@compiled
 def finish_of(state, slot, function):
     """Virtual time at which a waiting function of a workflow would end."""
     seconds = declared_left(state.functions, function) / state.cluster[0].single_core_speed

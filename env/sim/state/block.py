@@ -32,21 +32,16 @@ FLOAT: Final = np.dtype(np.float64)
 # and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
 # are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
 # number of named resources (resources.py) that functions need, mostly none.
-CHANGING: Final = {
-    "cluster": records.CLUSTER,  # (1,)
+COPIED: Final = {
+    "cluster": records.CLUSTER,  # (2,), the second as the first is at time 0
     "servers": records.SERVER,  # (S,)
     "ledger": records.LEDGER,  # (S * K,), of server s for tenant k at s * K + k
     "nodes": records.NUMA_NODE,  # (N,)
-    "containers": records.CONTAINER,  # (slots * F + 1,), the last one is the forecast's candidate
     "workflows": records.WORKFLOW,  # (slots,)
     "functions": records.FUNCTION,  # (slots * F,), function fn of slot s at s * F + fn
-    "submitted": records.EVENT,  # (slots * F,), heap of functions to be placed: (time, wf, fn)
-    "timers": records.EVENT,  # heap: (time, kind, id)
     "tree": INTEGER,  # (2 * L,), tournament of nodes by next completion, winner at 1
     "free_slots": INTEGER,  # (slots,), ring
-    "tracked": INTEGER,  # (slots,), slots of workflows, see `tracked_count`
     "slot_of": INTEGER,  # (W,), slot of a workflow, or NONE, or RECYCLED
-    "completed": records.EVENT,  # (slots * F,), (time, wf, fn) completed since the last placement
     "log": records.LOG,  # (1,)
     "queue": queue_records.QUEUE,  # (1,)
     "waiting": queue_records.WAITING,  # (D,), one a declared function
@@ -55,7 +50,6 @@ CHANGING: Final = {
     "requests": queue_records.REQUEST,  # (slots * F,)
     "tenants": queue_records.TENANT,  # (K,) where they hold tickets, as have the next
     "currencies": queue_records.CURRENCY,  # (C,)
-    "on_node": queue_records.ON_NODE,  # (K,), without meaning between calls
     # Of the mechanism by which they take turns (env/tickets/records.py).
     "share_head": shares.HEAD,
     "share_clients": shares.CLIENT,
@@ -63,14 +57,25 @@ CHANGING: Final = {
     "share_pairs": shares.PAIR,
     "images": queue_records.IMAGE,  # (J,)
     "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
-    "idle": queue_records.IDLE,
     "histograms": INTEGER,  # (J, B), idle times by bin
     "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
-    "history": records.ENTRY,  # since it was last taken; empty where nobody ever listens
     "named_held": INTEGER,  # (N * X,), of resource x by admitted containers of node n at n * X + x
+}
+"""These are copied whole."""
+IN_USE: Final = {
+    "containers": records.CONTAINER,  # (slots * F + 1,), the last one is the forecast's candidate
+    "submitted": records.EVENT,  # (slots * F,), heap of functions to be placed: (time, wf, fn)
+    "timers": records.EVENT,  # heap: (time, kind, id)
+    "tracked": INTEGER,  # (slots,), slots of workflows, see `tracked_count`
+    "completed": records.EVENT,  # (slots * F,), (time, wf, fn) completed since the last placement
+    "on_node": queue_records.ON_NODE,  # (K,), without meaning between calls
+    "idle": queue_records.IDLE,
+    "history": records.ENTRY,  # since it was last taken; empty where nobody ever listens
     "named_kept": INTEGER,  # (X,), those of a node while the forecast plays it
     "scratch": records.PROJECTED,  # (slots * F,), without meaning between calls
 }
+"""Of these a copy gets what is in use, see `copy_into` in env/sim/assembly/new_state.py."""
+CHANGING: Final = {**COPIED, **IN_USE}
 FIXED: Final = {
     "options": queue_records.OPTIONS,  # (1,)
     "templates": records.TEMPLATE,  # (T,)
@@ -88,8 +93,12 @@ OF_PAIRS: Final = {"ledger": "servers x tenants", "newest": "NUMA nodes x images
 MACHINE: Final = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 """Bytes of memory."""
 
-# Of each field: address, rows, columns.
-HANDLE: Final = np.dtype([("words", np.int64, (3 * len(FIELDS),))])
+LINE: Final = np.dtype([("words", np.int64, (8,))])
+COMPILED: Final = {**FIELDS, "whole": LINE}
+"""What compiled code finds, also all that is COPIED as one array, and what its last LINE takes."""
+
+# Of each of them: address, rows, columns.
+HANDLE: Final = np.dtype([("words", np.int64, (3 * len(COMPILED),))])
 
 
 class State(np.ndarray):
@@ -122,10 +131,11 @@ class State(np.ndarray):
                 f"'{name}' ({OF_PAIRS.get(name, 'for what is active at once')})"
             )
         block = np.empty(sum(sizes), np.uint8)
-        words = np.zeros((len(FIELDS), 3), np.int64)
+        words = np.zeros((len(COMPILED), 3), np.int64)
         words[: len(CHANGING), 0] = address(block) + np.cumsum([0, *sizes[:-1]])
-        words[:, 1] = [shape[0] for shape in shapes]
-        words[:, 2] = [shape[-1] for shape in shapes]
+        whole = -(-sum(sizes[: len(COPIED)]) // LINE.itemsize)
+        words[:, 1] = [*(shape[0] for shape in shapes), whole]
+        words[:, 2] = [*(shape[-1] for shape in shapes), whole]
         state = cls._on(words, block)
         state._share({name: arrays[name] for name in FIXED})
         for name in CHANGING:
@@ -135,6 +145,7 @@ class State(np.ndarray):
     @classmethod
     def _on(cls, words: np.ndarray, block: np.ndarray) -> State:
         """A state whose addresses, rows and columns are `words`, (fields, 3)."""
+        words[-1, 0] = words[0, 0]  # the whole begins with the first
         state = np.ndarray.__new__(cls, 1, HANDLE, words)
         state.words, state.block = words, block
         return state
@@ -180,8 +191,9 @@ class State(np.ndarray):
 
     def blank(self) -> State:
         """A state like this one whose arrays that change are without meaning."""
-        other = State._on(self.words.copy(), np.empty_like(self.block))
-        other.words[: len(CHANGING), 0] += address(other.block) - address(self.block)
+        words, block = self.words.copy(), np.empty_like(self.block)
+        words[: len(CHANGING), 0] += address(block) - address(self.block)
+        other = State._on(words, block)
         other.fixed = self.fixed
         return other
 
@@ -224,7 +236,7 @@ def address(array: np.ndarray) -> int:
 HANDLE_TYPE: Final = numba.from_dtype(HANDLE)
 ARRAY_TYPES: Final = {
     name: types.Array(numba.from_dtype(dtype), 2 if name in TABLES else 1, "C")
-    for name, dtype in FIELDS.items()
+    for name, dtype in COMPILED.items()
 }
 
 
@@ -255,7 +267,7 @@ def _lower(row: int, name: str) -> None:
             return loaded
 
         array = make_array(array_type)(context, builder)
-        itemsize = ir.Constant(integer, FIELDS[name].itemsize)
+        itemsize = ir.Constant(integer, COMPILED[name].itemsize)
         shape, strides = [word(1)], [itemsize]
         if array_type.ndim == 2:
             shape.append(word(2))
@@ -271,5 +283,5 @@ def _lower(row: int, name: str) -> None:
         return array._getvalue()
 
 
-for _row, _name in enumerate(FIELDS):
+for _row, _name in enumerate(COMPILED):
     _lower(_row, _name)

@@ -42,10 +42,3 @@ def give_back_container(state, index):
     """Returns a container record to the pool."""
     state.containers[index].next = state.cluster[0].free_container
     state.cluster[0].free_container = index
-
-
-@compiled
-def reset_containers(state):
-    """All records unused."""
-    state.cluster[0].free_container = NONE
-    state.cluster[0].containers_used = 0

@@ -35,9 +35,7 @@ OPTIONS = np.dtype(
         ("least_variation", np.float64),
         ("most_out_of_bounds", np.float64),
         ("forecast_margin", np.float64),
-        ("forecast_p", np.int64),  # orders of the ARIMA model: autoregression,
-        ("forecast_d", np.int64),  # differences,
-        ("forecast_q", np.int64),  # moving average
+        ("forecast_order", np.int64, (3,)),  # (p, d, q) of the ARIMA model
     ]
 )
 
@@ -152,12 +150,7 @@ REQUEST = np.dtype(
         ("contested", np.int64),  # 1: several tenants waited when that began
         ("server_start", np.float64),  # seconds of its present run, as is the next
         ("cold_start", np.float64),
-        ("queueing_time", np.float64),  # seconds in all its runs so far, as are the next
-        ("server_start_time", np.float64),
-        ("cold_start_time", np.float64),
-        ("data_transfer_time", np.float64),
-        ("execution_time", np.float64),
-        ("served_time", np.float64),  # of execution, in runs since it last began anew
+        ("served_time", np.float64),  # seconds of execution, in runs since it last began anew
     ]
 )
 
@@ -189,7 +182,6 @@ IDLE = np.dtype(
         ("memory", np.int64),  # MB it holds
         ("number", np.int64),
         ("ready_time", np.float64),  # seconds: when a prewarmed one has started
-        ("expiration_time", np.float64),
         ("clock", np.float64),  # of its node's cache when it became idle
         ("next", np.int64),  # younger one on the node
         ("previous", np.int64),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.state.tournament import earliest_node
 from env.sim.view.recorded import Recorded
 from env.sim.view.server import Server
 
@@ -78,10 +77,8 @@ class Cluster:
         return [server for servers in self.servers.values() for server in servers]
 
     def _earliest_server(self) -> Server | None:
-        node = int(earliest_node(self.state))
-        if self.state.nodes[node]["next_completion"] == np.inf:
-            return None
-        return self._all_servers()[int(self.state.nodes[node]["server"])]
+        server = min(self._all_servers(), key=lambda server: server.earliest_finished_time)
+        return server if server.earliest_finished_time < math.inf else None
 
     def _latest_server(self) -> Server | None:
         server = max(self._all_servers(), key=lambda server: server.latest_finished_time)

@@ -170,32 +170,19 @@ class RawEnv:
             node = self.node_index(*place_given)
         if self._kind != PLACE:
             raise InputError("step: the episode is over, call reset()")
-        if not 1 <= memory_alloc <= self._memory_of[node] or memory_alloc != int(memory_alloc):
-            raise InputError(self._bad_memory(node, memory_alloc))
-        if not suits(self.state, node, int(memory_alloc)):
-            raise InputError(self._no_room(node, int(memory_alloc)))
+        possible = 1 <= memory_alloc <= self._memory_of[node] and memory_alloc == int(memory_alloc)
+        if not possible or not suits(self.state, node, int(memory_alloc)):
+            raise InputError(self._refusal(node, memory_alloc, possible))
         kind, status, first, last = step(self.state, node, int(memory_alloc))
         self._play_on(kind)
-        wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
+        wf_id, fn_id, *times, rent, count = self.state.log[0].item()
         completed: tuple[tuple[int, int], ...] = ()
         if count:
             done = self.state.completed[:count].tolist()
             completed = tuple((wf, fn) for _, wf, fn, _ in (sorted(done) if count > 1 else done))
-        log = StepLog(
-            wf_id,
-            fn_id,
-            server_name,
-            server_id,
-            numa_node_id,
-            int(memory_alloc),
-            submission,
-            cold,
-            transfer,
-            creation,
-            rent,
-            completed,
-            NodeBefore._make((*status, first, last)),
-        )
+        given = *place_given, int(memory_alloc)
+        before = NodeBefore._make((*status, first, last))
+        log = StepLog._make((wf_id, fn_id, *given, *times, rent, completed, before))
         if self.record:
             self.logs.append(log)
         return log
@@ -205,7 +192,8 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.state.cluster["aside"] = self.state.cluster["aside"]
+        if self.state.cluster[0]["aside"]:
+            other.state.cluster["aside"] = 1
         if self._listens:
             other.state.cluster["listens"] = 1
         other.logs, other._taken = [], list(self._taken)
@@ -357,38 +345,28 @@ class RawEnv:
         self._question = next_question(self.state, self.episode.asked, self._question)
         return self._question is not None
 
-    def _no_room(self, node: int, memory_alloc: int) -> str:
-        who, where = self._told(node)
-        name, server_id, _ = self.place_of(node)
+    def _refusal(self, node: int, memory_alloc: float, possible: bool) -> str:
+        """Why a node does not take the current function; `possible`: it ever has the memory."""
+        deciding = int(self.state.cluster[0]["deciding"])
+        who = "function ({wf_id}, {fn_id})".format_map(self.state.functions[deciding])
+        name, server_id, node_id = self.place_of(node)
+        where = f"NUMA node {node_id} of server {name} {server_id}"
+        if not possible:
+            return (
+                f"{who}: memory_alloc is {memory_alloc} MB, {where} takes whole numbers from 1 to "
+                f"{self._memory_of[node]}"
+            )
         state_name = self.cluster.servers[name][server_id].state_name
         if state_name in OUT_OF_SERVICE:
             return f"{who}: server {name} {server_id} is {state_name}, it takes nothing new"
-        deciding = int(self.state.cluster[0]["deciding"])
         names = names_of(self.episode.declared)
         for empty, has in ((True, "has"), (False, "now has")):
-            named = int(short_of(self.state, node, deciding, memory_alloc, empty)) - NAMED
+            named = int(short_of(self.state, node, deciding, int(memory_alloc), empty)) - NAMED
             if named >= 0:
                 needed = f"needs {named_need(self.state, deciding, named)} {names[named]}"
                 left = named_left(self.state, node, named, empty)
                 return f"{who} {needed}, {where} {has} {left}"
         return (
-            f"{who}: {where} has no {memory_alloc} MB free or reclaimable now, "
+            f"{who}: {where} has no {int(memory_alloc)} MB free or reclaimable now, "
             "or may not be started"
-        )
-
-    def _bad_memory(self, node: int, memory_alloc: float) -> str:
-        who, where = self._told(node)
-        return (
-            f"{who}: memory_alloc is {memory_alloc} MB, {where} takes whole numbers from 1 to "
-            f"{self._memory_of[node]}"
-        )
-
-    def _told(self, node: int) -> tuple[str, str]:
-        """What errors call the current function and a NUMA node."""
-        function = self.current_function
-        assert function is not None
-        name, server_id, node_id = self.place_of(node)
-        return (
-            f"function ({function.wf_id}, {function.fn_id})",
-            f"NUMA node {node_id} of server {name} {server_id}",
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from env.base.errors import InputError
-from env.sim.events.submissions import arrive_next, end_function, get, reset_workload, run_function
+from env.sim.assembly.new_state import reset
+from env.sim.events.submissions import arrive_next, end_function, get, run_function
 from env.sim.state.records import FINISHED
 from env.sim.view.function import Function
 from env.sim.view.played import Played
@@ -30,7 +31,7 @@ class Workload:
 
     def reset(self) -> None:
         """Nothing has arrived."""
-        reset_workload(self._env.state)
+        reset(self._env.state)
 
     def peek(self) -> Function | None:
         """The next function to be submitted or placed, of a later arrival if need be.

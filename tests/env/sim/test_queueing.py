@@ -194,7 +194,7 @@ def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     assert sum(len(runs) for runs in simulation.play(busy)) == 40_000
     assert len(simulation.state.workflows) == at_first
     # Nobody is left in the queue of those that have just become ready, by any count of it.
-    (cluster_of_all,) = simulation.state.cluster
+    cluster_of_all = simulation.state.cluster[0]
     for count in ("queue_size", "queue_threads", "queue_computation"):
         assert cluster_of_all[count] == 0, count
 
