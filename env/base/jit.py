@@ -26,7 +26,7 @@ ROOMS = (
     *("sim/assembly", "score", "learn"),
 )
 """Folders of env/ whose files hold what is compiled, or the constants in it."""
-OUR_PACKAGES = ("env.", "agents.", "benchmarks.")
+OURS = ("env.", "agents.", "benchmarks.")
 
 
 def _cache_folder() -> Path:
@@ -110,27 +110,22 @@ def _read(module: str, name: str, args: tuple[Any, ...]) -> None:
 
 
 class _Cache(FunctionCache):
-    """numba's; functions that a function is made with are known by their names.
-
-    numba would compare their code, and finds it different in every process.
-    """
+    """numba's; functions are known by their names, as their code differs in every process."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple(), tuple(_names(self._py_func))
+        return sig, codegen.magic_tuple(), _names(self._py_func)
 
 
-def _names(function: Any) -> list[str]:
-    """Of a function, of those that it is made with, of those that they are made with, and so on."""
-    inner = [cell.cell_contents for cell in function.__closure__ or ()]
-    return [
-        f"{function.__module__}.{function.__qualname__}",
-        *(name for each in inner for name in _names(each.py_func)),
-    ]
+def _names(function: Any) -> tuple[str, ...]:
+    """Of a function and, in turn, of those that it is made with."""
+    inner = (cell.cell_contents.py_func for cell in function.__closure__ or ())
+    own = f"{function.__module__}.{function.__qualname__}"
+    return own, *(name for each in inner for name in _names(each))
 
 
 def _cached(dispatcher: Any) -> Any:
     # No cache folder is named after the sources of what others write.
-    if all(name.startswith(OUR_PACKAGES) for name in _names(dispatcher.py_func)):
+    if all(name.startswith(OURS) for name in _names(dispatcher.py_func)):
         dispatcher._cache = _Cache(dispatcher.py_func)
     return dispatcher
 
