@@ -50,3 +50,13 @@ def test_the_report_says_what_is_paid(in_process: InProcess, tmp_path: Path) -> 
         summary = json.loads((tmp_path / lease / "summary.json").read_text())
         rents[lease] = summary["policies"][0]["metrics"]["rent"]["mean"]["value"]
     assert 0 < rents["per_second"] < rents["hourly"] / 2
+
+
+def test_an_extended_lease_has_begun_before() -> None:
+    """Jobs of 60 and 10 s, one after the other: what is paid at least is paid once."""
+    cluster = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("one", 1, 3.6, 0.0, 1, 1, 100),))
+    jobs = [WorkflowTemplate("", [1000 * seconds], [100], [1], [], []) for seconds in (60, 10)]
+    env = RawEnv([0.0, 0.0], jobs, cluster, rules=Rules(lease=Lease(step=1.0, least=60)))
+    env.step("one", 0, 0, 100)
+    env.step("one", 0, 0, 100)
+    assert env.total_rent == pytest.approx(0.001 * 70)
