@@ -12,7 +12,7 @@ from run.next_command import PROJECT
 LINES = {
     "env/base": 657,
     "env/tickets": 1290,
-    "env/sim": 10943,
+    "env/sim": 10956,
     "env/workloads": 3504,
     "env/score": 1033,
     "env/learn": 3427,

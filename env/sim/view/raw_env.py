@@ -170,19 +170,32 @@ class RawEnv:
             node = self.node_index(*place_given)
         if self._kind != PLACE:
             raise InputError("step: the episode is over, call reset()")
-        possible = 1 <= memory_alloc <= self._memory_of[node] and memory_alloc == int(memory_alloc)
-        if not possible or not suits(self.state, node, int(memory_alloc)):
+        memory = int(memory_alloc)
+        possible = 1 <= memory <= self._memory_of[node] and memory_alloc == memory
+        if not possible or not suits(self.state, node, memory):
             raise InputError(self._refusal(node, memory_alloc, possible))
-        kind, status, first, last = step(self.state, node, int(memory_alloc))
+        kind, status, first, last = step(self.state, node, memory)
         self._play_on(kind)
-        wf_id, fn_id, *times, rent, count = self.state.log[0].item()
+        wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
         completed: tuple[tuple[int, int], ...] = ()
         if count:
             done = self.state.completed[:count].tolist()
             completed = tuple((wf, fn) for _, wf, fn, _ in (sorted(done) if count > 1 else done))
-        given = *place_given, int(memory_alloc)
-        before = NodeBefore._make((*status, first, last))
-        log = StepLog._make((wf_id, fn_id, *given, *times, rent, completed, before))
+        log = StepLog(
+            wf_id,
+            fn_id,
+            server_name,
+            server_id,
+            numa_node_id,
+            memory,
+            submission,
+            cold,
+            transfer,
+            creation,
+            rent,
+            completed,
+            NodeBefore._make((*status, first, last)),
+        )
         if self.record:
             self.logs.append(log)
         return log
@@ -192,7 +205,7 @@ class RawEnv:
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        if self.state.cluster[0]["aside"]:
+        if self.episode.asked or self.episode.changes:
             other.state.cluster["aside"] = 1
         if self._listens:
             other.state.cluster["listens"] = 1
