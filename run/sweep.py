@@ -18,12 +18,10 @@ from env.base.errors import InputError
 from env.base.schema import short
 from run.arguments import as_text, leaves, parsed
 from run.composing import composed, plain
+from run.settings import WORLD
 
 Value = str | int | float | bool | None
-SWEPT = (
-    *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
-    *("agents", "policy"),
-)
+SWEPT = (*WORLD, "agents", "policy")
 """Groups and keys that can be swept: the world, and who was trained. Seeds are a list anyway."""
 FORM = "sweep: KEY: [VALUE, ...] is needed, or a list of such mappings"
 

@@ -98,8 +98,11 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self.config = reseeded(self.config, part)
         self._start_samplers()
 
-    def _sample(self, *, num_timesteps: int, explore: bool, **unused: Any) -> list[Chunk]:
+    def _sample(
+        self, *, num_timesteps: int, explore: bool, random_actions: bool, force_reset: bool
+    ) -> list[Chunk]:
         """Chunks of at least `num_timesteps` turns of agents."""
+        assert not random_actions and not force_reset  # PPO asks for neither
         chunks: list[Chunk] = []
         taken, played = 0, 0
         most = self.num_envs * len(self.samplers[0].batch.turns)
