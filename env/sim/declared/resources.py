@@ -7,29 +7,14 @@ a container holds all that its function needs, from its admission to its end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, Field
 
 from env.base.errors import InputError
 from env.base.schema import listed
-from env.sim.declared.bounds import MOST_UNITS
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import MEMORY, NAMED
-
-
-def _named(name: str) -> str:
-    if name in ("cores", "memory"):
-        raise ValueError(f"'{name}' has a key of its own, another name is needed")
-    return name
-
-
-ResourceName = Annotated[str, Field(pattern=r"^[\w.-]{1,40}$"), AfterValidator(_named)]
-Units = Annotated[int, Field(strict=True, ge=0, le=MOST_UNITS)]
-NamedResources = dict[ResourceName, Units]
-"""In files and configurations: units by name."""
 
 
 def names_of(templates: Iterable[WorkflowTemplate]) -> tuple[str, ...]:
