@@ -106,7 +106,7 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
     """Builds `model` from `data`.
 
     Args:
-        model: a pydantic model, or a `StrictRecord`. Unions in it are to be told apart by a discriminator.
+        model: a pydantic model, or a `StrictRecord`. Unions in it need a discriminator.
         data: plain mapping, as read from a file or composed by Hydra.
         where: what to call the source in an error: a file name or a config group.
 

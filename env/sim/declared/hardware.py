@@ -177,8 +177,8 @@ class ClusterConfig(StrictRecord):
             return node
         kinds = {kind.name: kind for kind in self.server_types}
         if server_name not in kinds:
-            known = one_line(listed(kinds))
-            raise InputError(f"server type {short(server_name)} is unknown, known are {known}")
+            names = one_line(listed(kinds))
+            raise InputError(f"server type {short(server_name)} is unknown, known are {names}")
         kind = kinds[server_name]
         raise InputError(
             f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "

@@ -111,17 +111,18 @@ def check_needs(
     most = capacities(config, names)[present, MEMORY:].max(axis=0)
     first = 0
     for template in templates:
-        own = slice(first, first + template.function_count)
-        first = own.stop
-        if unfit[own].any():
+        functions = slice(first, first + template.function_count)
+        first = functions.stop
+        if unfit[functions].any():
             break
     wanted = needs([template], names)[:, MEMORY:]
     if memory is not None:
-        wanted[:, 0] = memory[own]
-    fn_id = int(np.where(unfit[own], wanted[:, 0], -1).argmax())
+        wanted[:, 0] = memory[functions]
+    fn_id = int(np.where(unfit[functions], wanted[:, 0], -1).argmax())
     where = f"{template.label}: function {fn_id} needs"
     for needed, has, unit in zip(wanted[fn_id], most, units, strict=True):
         if needed > has:
             raise InputError(f"{where} {needed} {unit}, the largest NUMA node has {has}")
-    told = [f"{needed} {unit}" for needed, unit in zip(wanted[fn_id], units, strict=True) if needed]
-    raise InputError(f"{where} {', '.join(told)}, no NUMA node has all of it")
+    pairs = zip(wanted[fn_id], units, strict=True)
+    parts = ", ".join(f"{needed} {unit}" for needed, unit in pairs if needed)
+    raise InputError(f"{where} {parts}, no NUMA node has all of it")
