@@ -18,8 +18,8 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
 from env.sim.node.node_status import tenants_of, thread_speeds
-from env.sim.state.history import leases_of
-from env.sim.view.numa_node import NumaNode
+from env.sim.state.history import leases_of, warm_periods_of
+from env.sim.view.hardware import NumaNode
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import Shares, is_shared, shares_of
 
@@ -241,7 +241,7 @@ def _warm(env: RawEnv, end: float) -> np.ndarray:
     """Idle containers up to the end of the episode."""
     found = [
         (period.node, 0, period.begin, min(period.end, end))
-        for period in env.warm_periods
+        for period in warm_periods_of(env.history)
         if period.begin < min(period.end, end)
     ]
     return np.array(found, WARM)

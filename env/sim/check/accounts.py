@@ -6,18 +6,18 @@ A part of `env.sim.check.validate`; uses nothing of the engine.
 from collections import Counter
 from collections.abc import Iterator
 
-from env.sim.episode.model import EpisodeFile
-from env.sim.episode.rows import Results, named, placed_at
+from env.sim.episode.model import EpisodeFile, Results, named
 
 
 def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
     """Each function completes once; all is on nodes and of images that exist, and fits there."""
-    functions, queued = episode.functions, episode.options.queue is not None
-    memory = episode.node_memory
+    functions, memory = episode.functions, episode.node_memory
+    queued = episode.options.queue is not None
     completed = Counter(run.function for run in results.runs if run.outcome == "completed")
-    for one in functions:
-        if completed[one] != 1:
-            yield f"{named(one)} is finished {completed[one]} times, exactly once is needed"
+    for function in functions:
+        if completed[function] != 1:
+            times = completed[function]
+            yield f"{named(function)} is finished {times} times, exactly once is needed"
     for run in results.runs:
         if run.function not in functions:
             yield f"{named(run.function)} is unknown, but runs"
@@ -34,10 +34,10 @@ def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
             )
     for index, warm in enumerate(results.warm_containers):
         if warm.place not in memory:
-            yield f"warm_containers.{index}: {placed_at(*warm.place)} does not exist"
+            yield f"warm_containers.{index}: {warm} does not exist"
         elif warm.image >= len(episode.images):
             yield f"warm_containers.{index}: there is no image {warm.image}"
-    servers = Counter((row.server_type, row.server_index) for row in results.servers)
+    servers = Counter(row.server for row in results.servers)
     for server, times in servers.items():
         if (*server, 0) not in memory:
             yield f"servers: {server[0]} {server[1]} does not exist"

@@ -4,21 +4,20 @@ Takes an episode file's results as a claim and recomputes, from the recorded tim
 of the simulation make of them. Uses nothing of the engine.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
 
-from env.base.errors import InputError, located
+from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
-from env.base.schema import one_line
 from env.sim.check.accounts import check_accounts
 from env.sim.check.containers import check_containers
 from env.sim.check.rounding import check_close
 from env.sim.check.runs import check_runs
 from env.sim.check.schedule import Schedule
 from env.sim.check.servers import check_servers
-from env.sim.episode.episode_file import read_episode
+from env.sim.check.work import check_work
+from env.sim.episode.episode_file import made_of_files
 from env.sim.episode.model import EpisodeFile
 
 
@@ -32,12 +31,13 @@ def violations(episode: EpisodeFile) -> list[str]:
     """
     if episode.expected is None:
         raise InputError("expected: missing, only a finished schedule can be checked")
-    if found := list(check_accounts(episode, episode.expected)):
-        return found
+    if unaccounted := list(check_accounts(episode, episode.expected)):
+        return unaccounted
     schedule = Schedule(episode, episode.expected)
     return [
         *check_runs(schedule),
         *check_containers(schedule),
+        *check_work(schedule),
         *check_servers(schedule),
         *_check_totals(schedule),
     ]
@@ -46,25 +46,19 @@ def violations(episode: EpisodeFile) -> list[str]:
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        usage=argparse.SUPPRESS,
-        prog="python -m env.sim.check.validate",
-        description="Check the results in episode files without the simulator. Prints one line for "
-        "each violation; exit code 1 if there is one.",
+    checked = made_of_files(
+        "env.sim.check.validate",
+        "Check the results in episode files without the simulator. Prints one line for each "
+        "violation; exit code 1 if there is one.",
+        arguments,
+        violations,
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")
-    found: list[str] = []
-    try:
-        for file in parser.parse_args(arguments).files:
-            episode = read_episode(file)
-            with located(file):
-                found += [f"{file}: {line}" for line in violations(episode)]
-    except InputError as error:
-        print(one_line(str(error)), file=sys.stderr)
+    if checked is None:
         return 2
-    for line in found:
+    lines = [f"{file}: {line}" for file, broken in checked for line in broken]
+    for line in lines:
         print(line)
-    return 1 if found else 0
+    return 1 if lines else 0
 
 
 def _check_totals(schedule: Schedule) -> Iterator[str]:

@@ -1,26 +1,30 @@
-"""The `Workload` view: all workflows of an episode and the queue of submitted functions."""
+"""The views of what arrives: `Workload`, `Workflow` and `Function`."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.submissions import arrive_next, end_function, get, run_function
-from env.sim.state.records import FINISHED
-from env.sim.view.function import Function
+from env.sim.state import records
+from env.sim.state.records import FINISHED, RUNNING
 from env.sim.view.played import Played
-from env.sim.view.workflow import Workflow
+from env.sim.view.recorded import Printed, RecordedOnce
+
+PLACED = RUNNING, FINISHED
+"""States of a function that has been given a container."""
 
 
-class Workload:
+class Workload(Printed):
     """Reads all workflows of an episode and the queue of submitted functions."""
+
+    shows = ("workflows",)
 
     def __init__(self, env: Played) -> None:
         self._env = env
         self.workflows = tuple(Workflow(env, wf_id) for wf_id in range(len(env.arrival_times)))
-
-    def __repr__(self) -> str:
-        finished = int(self._env.state.cluster[0]["finished_workflows"])
-        return f"Workload({len(self.workflows)} workflows, {finished} finished)"
 
     @property
     def queue(self) -> tuple[Function, ...]:
@@ -84,3 +88,123 @@ class Workload:
         """Notes that a function has ended and submits successors that waited for it alone."""
         index = self._env.function_index(wf_id, fn_id)
         end_function(self._env.state, index, float(time), FINISHED)
+
+
+class FunctionsIn:
+    """An attribute of a workflow: the ids of its functions in a state."""
+
+    def __init__(self, state: str, doc: str) -> None:
+        self._state, self.__doc__ = state, doc
+
+    def __get__(self, workflow: Workflow, owner: type | None = None) -> set[int]:
+        return {each.fn_id for each in workflow.functions if each.state == self._state}
+
+
+class Workflow(Printed):
+    """Reads one workflow of an episode: its functions, its DAG, and who is in which state."""
+
+    shows = "wf_id", "arrival_time", "completion_time"
+    pending_functions = FunctionsIn("PENDING", "They wait for a predecessor, or for the arrival.")
+    submitted_functions = FunctionsIn("SUBMITTED", "They wait for a placement.")
+    running_functions = FunctionsIn("RUNNING", "They have been placed and have not finished.")
+    finished_functions = FunctionsIn("FINISHED", "They have finished.")
+
+    def __init__(self, env: Played, wf_id: int) -> None:
+        self._env = env
+        self.wf_id = wf_id
+        self.functions = tuple(
+            Function(env, wf_id, fn_id) for fn_id in range(self.template.function_count)
+        )
+
+    @property
+    def template(self) -> WorkflowTemplate:
+        """What was declared."""
+        return self._env.workflow_templates[self.wf_id]
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose it is; None where nobody is told apart."""
+        tenants = self._env.tenants
+        return tenants[self.wf_id] if tenants else None
+
+    @property
+    def arrival_time(self) -> float:
+        """Seconds."""
+        return self._env.arrival_times[self.wf_id]
+
+    @property
+    def completion_time(self) -> float | None:
+        """Seconds: the last completion of its functions; None until all have finished."""
+        slot = int(self._env.state.slot_of[self.wf_id])
+        time = self._env.state.workflows[slot]["completion_time"] if slot >= 0 else np.nan
+        return None if np.isnan(time) else float(time)
+
+    @property
+    def source_functions(self) -> set[int]:
+        """Functions without predecessors."""
+        return set(range(len(self.functions))) - set(self.template.edges[:, 1].tolist())
+
+
+class Function(Printed):
+    """Reads the record of function `fn_id` of workflow `wf_id`.
+
+    Attributes that have no value yet read as None.
+    """
+
+    shows = "wf_id", "fn_id", "state"
+    submission_time = RecordedOnce(
+        float,
+        "Seconds: the arrival, or the last completion among the predecessors.",
+        *range(records.SUBMITTED, records.FAILED + 1),
+    )
+    memory_alloc = RecordedOnce(int, "MB given to its container.", *PLACED)
+    creation_time = RecordedOnce(float, "Seconds: its first start.", *PLACED)
+    start_time = RecordedOnce(
+        float, "Seconds; None while it waits on its node. May lie in the future.", *PLACED
+    )
+    completion_time = RecordedOnce(float, "Seconds: its end.", FINISHED)
+
+    def __init__(self, env: Played, wf_id: int, fn_id: int) -> None:
+        self._env = env
+        self.wf_id = wf_id
+        self.fn_id = fn_id
+
+    @property
+    def computation(self) -> int:
+        """Operations."""
+        return int(self._template.computation[self.fn_id])
+
+    @property
+    def memory_req(self) -> int:
+        """MB."""
+        return int(self._template.memory_req[self.fn_id])
+
+    @property
+    def parallelism(self) -> int:
+        """Threads of execution."""
+        return int(self._template.parallelism[self.fn_id])
+
+    @property
+    def state(self) -> str:
+        """One of `env.sim.state.records.STATE_NAMES`."""
+        return records.STATE_NAMES[self._state]
+
+    @property
+    def place(self) -> tuple[str, int, int] | None:
+        """(server type, server, NUMA node) that it was placed on."""
+        placed = self._state in PLACED
+        return self._env.place_of(int(self._record["node"])) if placed else None
+
+    @property
+    def _template(self) -> WorkflowTemplate:
+        return self._env.workflow_templates[self.wf_id]
+
+    @property
+    def _record(self) -> np.void:
+        return self._env.state.functions[self._env.function_index(self.wf_id, self.fn_id)]
+
+    @property
+    def _state(self) -> int:
+        if self._env.function_index(self.wf_id, self.fn_id) == records.NONE:
+            return records.PENDING
+        return int(self._record["state"])
