@@ -1,7 +1,4 @@
-"""What has to hold of a record before anything else can be told: all is there, once, somewhere.
-
-A part of `env.sim.check.validate`; uses nothing of the engine.
-"""
+"""Checks that all of a record is there, once, and in a place that exists."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,14 +21,9 @@ def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
         elif run.place not in memory:
             yield f"{run}, which does not exist"
         elif run.memory_allocated_mb > memory[run.place]:
-            yield (
-                f"{run} has {run.memory_allocated_mb} MB, at most {memory[run.place]} are possible"
-            )
+            yield f"{run} has {run.memory_allocated_mb} MB, its node has {memory[run.place]}"
         if any((number is not None) != queued for number in (run.joined, run.dispatched)):
-            yield (
-                f"{named(run.function)}: joined {run.joined}, dispatched {run.dispatched}, "
-                "numbers are needed with a queue and only there"
-            )
+            yield f"{run}: events joined and dispatched are numbered with a queue, and only there"
     for index, warm in enumerate(results.warm_containers):
         if warm.place not in memory:
             yield f"warm_containers.{index}: {warm} does not exist"

@@ -1,7 +1,4 @@
-"""Checks what a finished schedule says of warm containers.
-
-A part of `env.sim.check.validate`; uses nothing of the engine.
-"""
+"""Checks what a finished schedule says of warm containers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -41,10 +38,7 @@ def check_containers(schedule: Schedule) -> Iterator[str]:
             policy.policy == "hybrid_histogram"
             and warm.memory_mb == episode.images[warm.image].memory_mb
         ):
-            yield (
-                f"{shown}: no run of image {warm.image} with {warm.memory_mb} MB ends on {warm} "
-                f"at {warm.begin_time}"
-            )
+            yield f"{shown}: no run of its image and memory ends on {warm} at {warm.begin_time}"
         end = min(warm.end, schedule.results.last_completion_time)
         if isinstance(policy, Fixed) and end - warm.begin_time > policy.keep + slack(end):
             yield f"{shown}: idle for more than {policy.keep} s"

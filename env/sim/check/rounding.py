@@ -1,4 +1,4 @@
-"""When two numbers of a record are the same but for rounding; uses nothing of the engine."""
+"""When two numbers of a record are the same but for rounding."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,4 @@
-"""Checks the runs of a finished schedule: their order, and what the central queue does with them.
-
-A part of `env.sim.check.validate`; uses nothing of the engine.
-"""
+"""Checks the runs of a finished schedule: their order, and what the central queue does."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -105,10 +102,7 @@ def _check_decision_order(runs: Sequence[RunModel]) -> Iterator[str]:
             yield f"{run}: is submitted at {submitted}, but dispatched at {dispatched}"
     for first, second in pairwise(runs):
         if (first.submission_time, first.function) > (second.submission_time, second.function):
-            yield (
-                f"{first}, submitted at {first.submission_time}, comes before {second}, submitted "
-                f"at {second.submission_time}"
-            )
+            yield f"{first} comes before {second}, which is decided first"
 
 
 def _check_events(events: Sequence[QueueEvent], runs: Sequence[RunModel]) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""A finished schedule as its episode file records it, indexed for those who check it.
-
-Uses nothing of the engine.
-"""
+"""A finished schedule as its episode file records it, indexed for the checks."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -52,7 +49,7 @@ class Schedule:
             self.tickets = cache(partial(_tickets, episode.funding))
 
     def tenant(self, run: RunModel) -> str | None:
-        """Whose a run is; None where nobody is told apart."""
+        """Whose a run is; None without tenants."""
         return self.episode.workflows[run.workflow_id].tenant
 
     def predecessors(self, run: RunModel) -> list[tuple[RunModel, int]]:

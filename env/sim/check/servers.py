@@ -1,7 +1,4 @@
-"""Checks what a finished schedule says of its servers: starts, data, leases and rent.
-
-A part of `env.sim.check.validate`; uses nothing of the engine.
-"""
+"""Checks what a finished schedule says of its servers: starts, data, leases and rent."""
 
 import math
 from collections import defaultdict
@@ -13,8 +10,7 @@ from env.sim.check.rounding import check_close, close, slack
 from env.sim.check.schedule import Place, Schedule, Server
 from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel
-
-SECONDS_PER_HOUR = 3600
+from env.sim.state.records import HOUR
 
 
 def check_servers(schedule: Schedule) -> Iterator[str]:
@@ -115,11 +111,9 @@ def _check_lease(
             what = f"{shown}: lease_expiration_time"
             yield from check_close(what, stated_end, float(end), additions=steps)
     if not close(row.lease_seconds, steps * rules.step, additions=steps):
-        yield (
-            f"{shown}: {row.lease_seconds / SECONDS_PER_HOUR:g} hours rented, "
-            f"{steps * rules.step / SECONDS_PER_HOUR:g} are due"
-        )
-    price = schedule.types[server[0]].hourly_rate * (rules.step / SECONDS_PER_HOUR)
+        hours, due = row.lease_seconds / HOUR, steps * rules.step / HOUR
+        yield f"{shown}: {hours:g} hours rented, {due:g} are due"
+    price = schedule.types[server[0]].hourly_rate * (rules.step / HOUR)
     yield from check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
     for run in runs:
         if run.end_time > stated_end:
@@ -127,24 +121,14 @@ def _check_lease(
 
 
 def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]) -> Iterator[str]:
-    """Container, data and start of a run.
-
-    Args:
-        schedule: that it is part of.
-        run: dispatched to a server.
-        up: when that was up (s).
-        ends: of all runs on the NUMA node (s).
-    """
+    """Container, data and start of a run, whose server is up at `up`; `ends` of all on its node."""
     image, cold = schedule.declared[run.function].image, run.container_cold_start_time
     most = 0.0 if image is None else schedule.episode.images[image].container_cold_start
     if not run.warm:
         yield from check_close(f"{run}: container_cold_start_time", cold, most)
     # Of one that is started ahead, what is left is a difference of times.
     elif cold > most + slack(run.dispatch_time):
-        yield (
-            f"{run}: container_cold_start_time is {cold} in a warm container, at most {most} is "
-            "possible"
-        )
+        yield f"{run}: container_cold_start_time is {cold}, at most {most} is possible"
     transfer = 0.0
     for before, data_bytes in schedule.predecessors(run):
         transfer += data_bytes / _bandwidth(schedule, before, run)
@@ -154,10 +138,7 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
         if run.start_time < ready:
             yield f"{run}: starts at {run.start_time}, it is ready at {ready}"
         elif run.start_time not in ends:
-            yield (
-                f"{run}: starts at {run.start_time}, when no container makes room; it is ready at "
-                f"{ready}"
-            )
+            yield f"{run}: ready at {ready}, at {run.start_time} no container makes room"
 
 
 def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:

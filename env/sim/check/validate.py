@@ -24,7 +24,7 @@ from env.sim.episode.model import EpisodeFile
 def violations(episode: EpisodeFile) -> list[str]:
     """One line for each rule that the results of `episode` break; empty if the schedule is right.
 
-    Every function must be accounted for exactly once before anything else can be told.
+    Nothing else is checked as long as a function is not accounted for exactly once.
 
     Raises:
         InputError: the episode has no results to check.

@@ -1,7 +1,4 @@
-"""Checks that the runs of a finished schedule do their work in the time that they take.
-
-A part of `env.sim.check.validate`; uses nothing of the engine.
-"""
+"""Checks that the runs of a finished schedule do their work in the time that they take."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -44,10 +41,7 @@ def check_work(schedule: Schedule) -> Iterator[str]:
             for one, speed in zip(together, speeds, strict=True):
                 ends, due = runs[one].end_time == time, now + left[one] / speed
                 if ends and runs[one].outcome == "completed" and not close(due, time):
-                    yield (
-                        f"{runs[one]}: completes at {time}, its {operations[one]} operations are "
-                        f"done at {due}"
-                    )
+                    yield f"{runs[one]}: {operations[one]} operations end at {time}, {due} is due"
                 left[one] = max(0, left[one] - int(speed * (time - now)))
             clock[run.place] = time
         if not starts:

@@ -85,16 +85,9 @@ def made_of_files(
     arguments: Sequence[str] | None,
     make: Callable[[EpisodeFile], Made],
 ) -> list[tuple[str, Made]] | None:
-    """What a command makes of each of the episode files that it is given.
+    """(file, what is made of the episode in it) for each file that a command is given.
 
-    Args:
-        module: the command.
-        description: for its help.
-        arguments: None takes those of the process.
-        make: is given what each file holds.
-
-    Returns:
-        (file, what is made of it); None where the input is bad, of which a line has been printed.
+    None where the input is bad, of which a line has been printed.
     """
     parser = ArgumentParser(usage=SUPPRESS, prog=f"python -m {module}", description=description)
     parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")

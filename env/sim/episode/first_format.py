@@ -13,12 +13,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.sim.declared.cluster_file import ClusterModel
 from env.sim.episode.model import MOMENTS, ActionModel, EpisodeFile, Results, WorkflowModel
-
-SECONDS_PER_HOUR = 3600.0
-
-
-class NoOptions(Strict):
-    """The rules of the world were always the same."""
+from env.sim.state.records import HOUR
 
 
 class FirstEpisode(Strict):
@@ -28,7 +23,7 @@ class FirstEpisode(Strict):
     name: str
     description: str = ""
     exercises: tuple[str, ...] = ()
-    options: NoOptions = NoOptions()
+    options: Annotated[dict[str, Any], Field(max_length=0)] | None = None  # there was one world
     cluster: ClusterModel
     workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
     actions: tuple[ActionModel, ...]
@@ -52,8 +47,7 @@ class FirstEpisode(Strict):
     def _results(self, expected: dict[str, Any]) -> Results:
         same = ("server_type", "server_index", "lease_expiration_time", "rent")
         leases = [
-            {key: row[key] for key in same}
-            | {"lease_seconds": row["hours_rented"] * SECONDS_PER_HOUR}
+            {key: row[key] for key in same} | {"lease_seconds": row["hours_rented"] * HOUR}
             for row in expected["servers"]
         ]
         sums = ("total_rent", "last_completion_time", "workflow_completion_times")
@@ -66,10 +60,8 @@ class FirstEpisode(Strict):
         times = {(row["workflow_id"], row["function_id"]): row for row in expected["functions"]}
         placed = [action.function for action in self.actions]
         if len(decisions) != len(placed) or sorted(times) != sorted(placed):
-            raise InputError(
-                f"expected: {len(decisions)} decisions and {len(times)} functions found, one of "
-                f"each is needed for each of the {len(placed)} actions"
-            )
+            counts = f"{len(decisions)} decisions and {len(times)} functions"
+            raise InputError(f"expected: {counts} found, there are {len(placed)} actions")
         for action, decision in zip(self.actions, decisions, strict=True):
             row = times[action.function]
             start, end = row["start_time"], row["completion_time"]

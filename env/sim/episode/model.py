@@ -20,10 +20,11 @@ from env.sim.declared.rules import HOURLY, Lease, Placement
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
 
-# What came of an episode has no bound of its own: those of its inputs keep it finite.
+# Results have no bounds: the bounds of the inputs keep them finite.
 Amount = Annotated[float, Field(strict=True, ge=0)]
 Work = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WORK)]
 Moment = Annotated[float, Field(strict=True, ge=-LONGEST, le=LONGEST)]
+TimeSlice = Annotated[float, Field(strict=True, ge=1e-3, le=LONGEST)]
 TurnsSeed = Annotated[int, Field(strict=True, ge=0, lt=2**64)]
 
 MOMENTS: Final = ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
@@ -70,8 +71,8 @@ class EdgeModel(Strict):
 class WorkflowModel(Strict):
     """A workflow, its name, when it arrives (s), and whose it is: all have a tenant, or none.
 
-    `work` is what is drawn for its only function, in operations; `tickets` are those it has of its
-    tenant's own currency, where these count.
+    `work` is what is drawn for its only function, in operations; `tickets` are in the currency of
+    its tenant, where these count.
     """
 
     workflow_id: Whole
@@ -89,7 +90,7 @@ class WorkflowModel(Strict):
         Raises:
             InputError: an edge leads nowhere or is declared twice, or the graph has a cycle.
         """
-        names = [function.name for function in self.functions]
+        names = tuple(each.name or str(at) for at, each in enumerate(self.functions))
         return WorkflowTemplate(
             name=self.name or "",
             computation=np.array([function.computation for function in self.functions]),
@@ -97,9 +98,7 @@ class WorkflowModel(Strict):
             parallelism=np.array([function.parallelism for function in self.functions]),
             edges=np.array([(edge.source, edge.target) for edge in self.edges]),
             data_bytes=np.array([edge.data_bytes for edge in self.edges], np.int64),
-            function_names=tuple(name or str(at) for at, name in enumerate(names))
-            if any(names)
-            else (),
+            function_names=names if any(each.name for each in self.functions) else (),
             where=unnamed(self.workflow_id),
         )
 
@@ -242,29 +241,16 @@ class Results(Strict):
 
 
 class QueueModel(Strict):
-    """The central queue: which function is scheduled next, and where.
+    """The central queue: which function is scheduled next, and where. Left-out times are never."""
 
-    Attributes:
-        order: `by_rank`: the smallest `rank` of a function first. `chosen`: as the actions say.
-        time_slice: seconds after which a run can be preempted; left out: none is.
-        starve_threshold: seconds of waiting after which the oldest goes first; left out: never.
-        placement: who names the node; `asked`: the actions do.
-        patience: seconds of waiting after which a server may be started; left out: never.
-        sharing: how tenants take turns by their tickets, so that `order` is that within a tenant;
-            left out: they do not.
-        turns_seed: of what is drawn for that.
-        lends: of the order `by_workflow`, whether functions that wait for others lend these their
-            tickets.
-    """
-
-    order: OrderName
-    time_slice: Annotated[float, Field(strict=True, ge=1e-3, le=LONGEST)] | None = None
-    starve_threshold: Seconds | None = None
-    placement: Placement
-    patience: Seconds | None = None
-    sharing: Sharing | None = None
-    turns_seed: TurnsSeed | None = None
-    lends: bool | None = None
+    order: OrderName  # `by_rank`: the smallest `rank` first; `chosen`: as the actions say
+    time_slice: TimeSlice | None = None  # seconds after which a run can be preempted
+    starve_threshold: Seconds | None = None  # of waiting, after which the oldest goes first
+    placement: Placement  # who names the node; `asked`: the actions do
+    patience: Seconds | None = None  # of waiting, after which a server may be started
+    sharing: Sharing | None = None  # how tenants take turns; then `order` is that within a tenant
+    turns_seed: TurnsSeed | None = None  # of what is drawn for these turns
+    lends: bool | None = None  # `by_workflow`: waiting functions lend their tickets
 
     @model_validator(mode="after")
     def _order_is_one_within_tenants(self) -> Self:
@@ -288,30 +274,21 @@ class Options(Strict):
 
 
 class EpisodeFile(Strict):
-    """A whole episode.
-
-    Attributes:
-        exercises: what it is an example of.
-        earlier: executions before time 0.
-        funding: the tickets of the tenants whose workflows arrive.
-        actions: one a decision that the engine did not take, in the order of the decisions.
-        changes: of servers, in their order.
-        expected: what came of it.
-    """
+    """A whole episode."""
 
     format: Literal[2] = 2
     name: str
     description: str = ""
-    exercises: tuple[str, ...] = ()
+    exercises: tuple[str, ...] = ()  # what it is an example of
     options: Options = Options()
     cluster: ClusterModel
     images: tuple[ImageModel, ...] = ()
     earlier: tuple[EarlierModel, ...] = ()
-    funding: Funding | None = None
+    funding: Funding | None = None  # the tickets of the tenants whose workflows arrive
     workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
-    actions: tuple[ActionModel, ...] = ()
-    changes: tuple[ChangeModel, ...] = ()
-    expected: Results | None = None
+    actions: tuple[ActionModel, ...] = ()  # decisions that the engine did not take, in their order
+    changes: tuple[ChangeModel, ...] = ()  # of servers, in their order
+    expected: Results | None = None  # what came of it
 
     @property
     def arrival_times(self) -> list[float]:

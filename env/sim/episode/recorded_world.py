@@ -26,15 +26,10 @@ MAKE: Final = {"in service": bring_back, "draining": drain, "down": take_down}
 
 @dataclass(frozen=True)
 class RecordedOrder:
-    """The order of a file's queue; see `Order` in env/sim/declared/ordering.py.
-
-    Attributes:
-        queue: what the file says of it.
-        ranks: (D,) of the declared functions; zeros where the order does not go by them.
-    """
+    """The order of a file's queue; see `Order` in env/sim/declared/ordering.py."""
 
     queue: QueueModel
-    ranks: np.ndarray
+    ranks: np.ndarray  # (D,) of the declared functions; zeros where the order does not go by them
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""

@@ -183,7 +183,7 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
 
 
 def _rows(kind: type[Row], **columns: Any) -> tuple[Row, ...]:
-    """A row for each place of some columns, their numbers as Python's own."""
+    """A row for each place of some columns, with numbers of Python."""
     lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values()]
     rows = (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
     return tuple(kind.model_validate(row) for row in rows)

@@ -114,21 +114,13 @@ class Server(View):
 
 
 class NodeStatus(NamedTuple):
-    """Use of a NUMA node at one moment.
+    """Use of a NUMA node at one moment."""
 
-    Attributes:
-        cpu: speed of all running containers / computing capacity, 0 to 1.
-        memory: memory given / memory of the node; above 1 when over-committed.
-        load: total parallelism / cores.
-        total_parallelism: threads of all running containers.
-        free_memory: MB; negative when over-committed.
-    """
-
-    cpu: float
-    memory: float
-    load: float
-    total_parallelism: int
-    free_memory: int
+    cpu: float  # speed of all running containers / computing capacity, 0 to 1
+    memory: float  # memory given / memory of the node; above 1 when over-committed
+    load: float  # total parallelism / cores
+    total_parallelism: int  # threads of all running containers
+    free_memory: int  # MB; negative when over-committed
 
 
 RUN = [
@@ -171,24 +163,28 @@ class NumaNode(View):
         """Use of the node at a time: recorded before its clock, projected from there on."""
         return self._status(self._runs(), time)
 
-    def utilisation_records(self) -> list[tuple[float, NodeStatus]]:
-        """The node's use from each time (s) on, from 0 to its last projected completion."""
-        runs = self._runs()
+    def utilisation_records(self, runs: np.ndarray | None = None) -> list[tuple[float, NodeStatus]]:
+        """The node's use from each time (s) on, from 0 to its last projected completion.
+
+        Args:
+            runs: all that ran here, with the fields of `RUN`; None: what the records still know.
+        """
+        runs = self._runs() if runs is None else runs
         times = np.unique([0.0, *runs["start_time"], *runs["completion_time"]])
         return [(time, self._status(runs, time)) for time in times.tolist()]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[tuple[float, int]]:
         """A container's speed (operations/s) from each time (s) on; 0 from its end on."""
         runs = self._runs()
-        own = (runs["wf_id"] == wf_id) & (runs["fn_id"] == fn_id)
-        if not own.any():
+        its = (runs["wf_id"] == wf_id) & (runs["fn_id"] == fn_id)
+        if not its.any():
             return []
         times = np.unique([*runs["start_time"], *runs["completion_time"]])
-        begin, end = runs[own][0][["start_time", "completion_time"]].item()
+        begin, end = runs[its][0][["start_time", "completion_time"]].item()
         records = []
         for time in times[(begin <= times) & (times < end)].tolist():
             active = _active(runs, time)
-            records.append((time, self._speeds(runs[active])[own[active].argmax()]))
+            records.append((time, self._speeds(runs[active])[its[active].argmax()]))
         return [*records, (end, 0)]
 
     def _status(self, runs: np.ndarray, time: float) -> NodeStatus:
@@ -236,32 +232,20 @@ def _active(runs: np.ndarray, time: float) -> np.ndarray:
 
 
 class Container(NamedTuple):
-    """A container as it was when it was read.
+    """A container as it was when it was read. Times are seconds, memory is MB."""
 
-    Attributes:
-        wf_id, fn_id: the function it runs.
-        memory_req, memory_alloc: MB needed and given.
-        computation: operations in all; `remaining_computation`: at its node's clock.
-        parallelism: threads of execution.
-        submission_time: seconds, when its function was submitted.
-        data_transfer_time: seconds to fetch what the predecessors wrote.
-        creation_time: seconds, when it can first start.
-        start_time: seconds; None while it waits on its node. May lie in the future.
-        completion_time: seconds; projected until it has completed; None while it waits.
-    """
-
-    wf_id: int
+    wf_id: int  # of the function it runs, as is the next
     fn_id: int
     memory_req: int
     memory_alloc: int
-    computation: int
-    parallelism: int
-    submission_time: float
-    creation_time: float
-    data_transfer_time: float
-    remaining_computation: int
-    start_time: float | None
-    completion_time: float | None
+    computation: int  # operations in all
+    parallelism: int  # threads of execution
+    submission_time: float  # of its function
+    creation_time: float  # when it can first start
+    data_transfer_time: float  # to fetch what the predecessors wrote
+    remaining_computation: int  # operations left at its node's clock
+    start_time: float | None  # None while it waits on its node; may lie in the future
+    completion_time: float | None  # projected until it has completed; None while it waits
 
 
 def read_container(state: State, index: int) -> Container:

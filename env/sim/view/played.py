@@ -7,6 +7,9 @@ from env.sim.state.block import State
 from env.sim.state.records import NONE, RECYCLED
 from env.sim.view.recorded import Printed
 
+Place = tuple[str, int, int]
+"""(server type, server, NUMA node)."""
+
 
 class Played(Printed):
     """What the views of workflows and functions read; the base of `RawEnv`."""
@@ -16,14 +19,14 @@ class Played(Printed):
     arrival_times: tuple[float, ...]
     workflow_templates: tuple[WorkflowTemplate, ...]
     tenants: tuple[str, ...]
-    _places: list[tuple[str, int, int]]
+    _places: list[Place]
 
     def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
         """Index of a NUMA node in the records; see `ClusterConfig.node_index`."""
         return self.cluster_config.node_index(server_name, server_id, numa_node_id)
 
-    def place_of(self, node: int) -> tuple[str, int, int]:
-        """(server name, server id, NUMA node id) of an index in the records."""
+    def place_of(self, node: int) -> Place:
+        """Where a NUMA node is, by its index in the records."""
         return self._places[node]
 
     def function_index(self, wf_id: int, fn_id: int) -> int:

@@ -36,36 +36,21 @@ from env.tickets.amounts import exact
 
 
 class NodeBefore(NamedTuple):
-    """A NUMA node at the submission time, before the placement.
-
-    Attributes:
-        cpu, memory, load, total_parallelism, free_memory: as in `NodeStatus`.
-        time_to_first_completion, time_to_last_completion: seconds; 0 on an empty node.
-    """
+    """A NUMA node at the submission time, before the placement, as in `NodeStatus`."""
 
     cpu: float
     memory: float
     load: float
     total_parallelism: int
     free_memory: int
-    time_to_first_completion: float
+    time_to_first_completion: float  # seconds, as is the next; 0 on an empty node
     time_to_last_completion: float
 
 
 class StepLog(NamedTuple):
-    """What one decision did.
+    """What one decision did. Times are seconds, memory is MB."""
 
-    Attributes:
-        wf_id, fn_id: the function placed.
-        server_name, server_id, numa_node_id, memory_alloc: the decision; MB.
-        submission_time, creation_time: seconds of simulated time.
-        cold_start_time, data_transfer_time: seconds.
-        rent: USD, for the placement and all completions up to the next decision.
-        completed: (wf_id, fn_id) completed before the next decision, by (time, wf_id, fn_id).
-        target_node_before: the chosen node just before.
-    """
-
-    wf_id: int
+    wf_id: int  # of the function placed, as is the next
     fn_id: int
     server_name: str
     server_id: int
@@ -75,8 +60,8 @@ class StepLog(NamedTuple):
     cold_start_time: float
     data_transfer_time: float
     creation_time: float
-    rent: float
-    completed: tuple[tuple[int, int], ...]
+    rent: float  # USD, for the placement and all completions up to the next decision
+    completed: tuple[tuple[int, int], ...]  # until then: (wf_id, fn_id), by (time, wf_id, fn_id)
     target_node_before: NodeBefore
 
 
@@ -208,22 +193,12 @@ class RawEnv(Played):
             raise InputError(self._refusal(node, memory_alloc, possible))
         kind, status, first, last = step(self.state, node, memory)
         self._play_on(kind)
-        wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
+        wf_id, fn_id, submitted, cold, transfer, ready, rent, count = self.state.log[0].item()
         ended = sorted(self.state.completed[:count].tolist()) if count else ()
         done = tuple((wf, fn) for _, wf, fn, _ in ended)
         before = NodeBefore._make((*status, first, last))
         log = StepLog(
-            wf_id,
-            fn_id,
-            *place_given,
-            memory,
-            submission,
-            cold,
-            transfer,
-            creation,
-            rent,
-            done,
-            before,
+            wf_id, fn_id, *place_given, memory, submitted, cold, transfer, ready, rent, done, before
         )
         if self.record:
             self.logs.append(log)
@@ -255,7 +230,7 @@ class RawEnv(Played):
 
     @property
     def choosing(self) -> bool:
-        """Whether the caller has to choose which of those that wait goes next."""
+        """Whether the caller has to choose which waiting function goes next."""
         return self._kind == CHOOSE
 
     @property
@@ -264,9 +239,8 @@ class RawEnv(Played):
 
         Empty unless the caller has to choose one of them.
         """
-        if not self.choosing:
-            return ()
-        return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
+        waiting = np.flatnonzero(self.state.waiting["count"]).tolist() if self.choosing else ()
+        return tuple(waiting)
 
     def choose(self, declared: int | None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.

@@ -8,30 +8,24 @@ from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.submissions import arrive_next, end_function, get, run_function
-from env.sim.state import records
-from env.sim.state.records import FINISHED, RUNNING
-from env.sim.view.played import Played
+from env.sim.state.records import FAILED, FINISHED, NONE, PENDING, RUNNING, STATE_NAMES, SUBMITTED
+from env.sim.view.played import Place, Played
 from env.sim.view.recorded import Printed, RecordedOnce
 
 PLACED = RUNNING, FINISHED
 """States of a function that has been given a container."""
+SUBMITTED_ONCE = range(SUBMITTED, FAILED + 1)
+"""States of a function that may have been submitted."""
 
 
 class Workload(Printed):
-    """Reads all workflows of an episode and the queue of submitted functions."""
+    """Reads all workflows of an episode, and can be moved on by hand."""
 
     shows = ("workflows",)
 
     def __init__(self, env: Played) -> None:
         self._env = env
         self.workflows = tuple(Workflow(env, wf_id) for wf_id in range(len(env.arrival_times)))
-
-    @property
-    def queue(self) -> tuple[Function, ...]:
-        """Submitted functions in the order in which they will be decided."""
-        entries = self._env.state.submitted[: int(self._env.state.cluster[0]["queue_size"])]
-        ordered = sorted(entries[["time", "major", "minor"]].tolist())
-        return tuple(self.workflows[wf_id].functions[fn_id] for _, wf_id, fn_id in ordered)
 
     def reset(self) -> None:
         """Nothing has arrived."""
@@ -72,16 +66,10 @@ class Workload(Printed):
         return function
 
     def run_function(
-        self,
-        wf_id: int,
-        fn_id: int,
-        place: tuple[str, int, int],
-        memory_alloc: int,
-        creation_time: float,
+        self, wf_id: int, fn_id: int, place: Place, memory_alloc: int, creation_time: float
     ) -> None:
-        """Notes that a function has been placed at (server name, server id, NUMA node id)."""
-        index = self._env.function_index(wf_id, fn_id)
-        node = self._env.node_index(*place)
+        """Notes that a function has been placed."""
+        index, node = self._env.function_index(wf_id, fn_id), self._env.node_index(*place)
         run_function(self._env.state, index, node, memory_alloc, creation_time)
 
     def finish_function(self, wf_id: int, fn_id: int, time: float) -> None:
@@ -123,7 +111,7 @@ class Workflow(Printed):
 
     @property
     def tenant(self) -> str | None:
-        """Whose it is; None where nobody is told apart."""
+        """Whose it is; None without tenants."""
         tenants = self._env.tenants
         return tenants[self.wf_id] if tenants else None
 
@@ -149,55 +137,41 @@ class Function(Printed):
     """Reads the record of function `fn_id` of workflow `wf_id`.
 
     Attributes that have no value yet read as None.
+
+    Attributes:
+        computation: operations.
+        memory_req: MB.
+        parallelism: threads of execution.
     """
 
     shows = "wf_id", "fn_id", "state"
     submission_time = RecordedOnce(
-        float,
-        "Seconds: the arrival, or the last completion among the predecessors.",
-        *range(records.SUBMITTED, records.FAILED + 1),
+        float, "Seconds: arrival, or last completion among its predecessors.", *SUBMITTED_ONCE
     )
     memory_alloc = RecordedOnce(int, "MB given to its container.", *PLACED)
     creation_time = RecordedOnce(float, "Seconds: its first start.", *PLACED)
-    start_time = RecordedOnce(
-        float, "Seconds; None while it waits on its node. May lie in the future.", *PLACED
-    )
+    start_time = RecordedOnce(float, "Seconds; None while it waits, may be to come.", *PLACED)
     completion_time = RecordedOnce(float, "Seconds: its end.", FINISHED)
 
     def __init__(self, env: Played, wf_id: int, fn_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
         self.fn_id = fn_id
-
-    @property
-    def computation(self) -> int:
-        """Operations."""
-        return int(self._template.computation[self.fn_id])
-
-    @property
-    def memory_req(self) -> int:
-        """MB."""
-        return int(self._template.memory_req[self.fn_id])
-
-    @property
-    def parallelism(self) -> int:
-        """Threads of execution."""
-        return int(self._template.parallelism[self.fn_id])
+        template = env.workflow_templates[wf_id]
+        self.computation = int(template.computation[fn_id])
+        self.memory_req = int(template.memory_req[fn_id])
+        self.parallelism = int(template.parallelism[fn_id])
 
     @property
     def state(self) -> str:
         """One of `env.sim.state.records.STATE_NAMES`."""
-        return records.STATE_NAMES[self._state]
+        return STATE_NAMES[self._state]
 
     @property
-    def place(self) -> tuple[str, int, int] | None:
-        """(server type, server, NUMA node) that it was placed on."""
+    def place(self) -> Place | None:
+        """Where it was placed."""
         placed = self._state in PLACED
         return self._env.place_of(int(self._record["node"])) if placed else None
-
-    @property
-    def _template(self) -> WorkflowTemplate:
-        return self._env.workflow_templates[self.wf_id]
 
     @property
     def _record(self) -> np.void:
@@ -205,6 +179,5 @@ class Function(Printed):
 
     @property
     def _state(self) -> int:
-        if self._env.function_index(self.wf_id, self.fn_id) == records.NONE:
-            return records.PENDING
-        return int(self._record["state"])
+        arrived = self._env.function_index(self.wf_id, self.fn_id) != NONE
+        return int(self._record["state"]) if arrived else PENDING
