@@ -17,7 +17,7 @@ def check_containers(schedule: Schedule) -> Iterator[str]:
 
     A container becomes idle where a run of its image ends, unless it is started ahead of requests.
     """
-    episode, policy = schedule.episode, schedule.episode.options.keep_alive
+    policy = schedule.episode.options.keep_alive
     left: Counter[tuple[Containers, int, float]] = Counter()
     used: Counter[tuple[Containers, float]] = Counter()
     waiting: dict[Containers, list[WarmModel]] = defaultdict(list)
@@ -27,6 +27,7 @@ def check_containers(schedule: Schedule) -> Iterator[str]:
     for index, warm in enumerate(schedule.results.warm_containers):
         where, shown = (warm.place, warm.image), f"warm_containers.{index}"
         begins = where, warm.memory_mb, warm.begin_time
+        ahead = "hybrid_histogram", schedule.episode.images[warm.image].memory_mb
         used[where, warm.end] += 1
         waiting[where].append(warm)
         left[begins] -= 1
@@ -34,10 +35,7 @@ def check_containers(schedule: Schedule) -> Iterator[str]:
             yield f"{shown}: nothing stays warm with keep_alive 'none'"
         elif warm.end < warm.begin_time:
             yield f"{shown}: ends at {warm.end_time}, before it begins"
-        elif left[begins] < 0 and not (
-            policy.policy == "hybrid_histogram"
-            and warm.memory_mb == episode.images[warm.image].memory_mb
-        ):
+        elif left[begins] < 0 and (policy.policy, warm.memory_mb) != ahead:
             yield f"{shown}: no run of its image and memory ends on {warm} at {warm.begin_time}"
         end = min(warm.end, schedule.results.last_completion_time)
         if isinstance(policy, Fixed) and end - warm.begin_time > policy.keep + slack(end):

@@ -17,7 +17,7 @@ from env.sim.check.runs import check_runs
 from env.sim.check.schedule import Schedule
 from env.sim.check.servers import check_servers
 from env.sim.check.work import check_work
-from env.sim.episode.episode_file import made_of_files
+from env.sim.episode.episode_file import check_files
 from env.sim.episode.model import EpisodeFile
 
 
@@ -46,19 +46,11 @@ def violations(episode: EpisodeFile) -> list[str]:
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    checked = made_of_files(
-        "env.sim.check.validate",
+    description = (
         "Check the results in episode files without the simulator. Prints one line for each "
-        "violation; exit code 1 if there is one.",
-        arguments,
-        violations,
+        "violation; exit code 1 if there is one."
     )
-    if checked is None:
-        return 2
-    lines = [f"{file}: {line}" for file, broken in checked for line in broken]
-    for line in lines:
-        print(line)
-    return 1 if lines else 0
+    return check_files("env.sim.check.validate", description, arguments, violations, sys.stdout)
 
 
 def _check_totals(schedule: Schedule) -> Iterator[str]:

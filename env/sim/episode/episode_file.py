@@ -10,7 +10,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO
 
 from env.base.errors import InputError, located
 from env.base.files import parse_json, read_bytes, written_whole
@@ -18,8 +18,6 @@ from env.base.schema import one_line, short, validated
 from env.sim.episode.first_format import FirstEpisode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recorded_world import specification
-
-Made = TypeVar("Made")
 
 
 def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
@@ -79,25 +77,29 @@ def is_table(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0 and isinstance(value[0], dict)
 
 
-def made_of_files(
+def check_files(
     module: str,
     description: str,
     arguments: Sequence[str] | None,
-    make: Callable[[EpisodeFile], Made],
-) -> list[tuple[str, Made]] | None:
-    """(file, what is made of the episode in it) for each file that a command is given.
+    check: Callable[[EpisodeFile], list[str]],
+    output: TextIO,
+) -> int:
+    """A command that prints what `check` says of each episode file that it is given.
 
-    None where the input is bad, of which a line has been printed.
+    Returns:
+        its exit code: 1 if that is anything, 2 and a line on standard error for bad input.
     """
     parser = ArgumentParser(usage=SUPPRESS, prog=f"python -m {module}", description=description)
     parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")
-    made = []
+    lines = []
     try:
         for file in parser.parse_args(arguments).files:
             episode = read_episode(file)
             with located(file):
-                made.append((file, make(episode)))
+                lines += [f"{file}: {line}" for line in check(episode)]
     except InputError as error:
         print(one_line(str(error)), file=sys.stderr)
-        return None
-    return made
+        return 2
+    for line in lines:
+        print(line, file=output)
+    return 1 if lines else 0

@@ -99,13 +99,8 @@ class WorkflowModel(Strict):
             edges=np.array([(edge.source, edge.target) for edge in self.edges]),
             data_bytes=np.array([edge.data_bytes for edge in self.edges], np.int64),
             function_names=names if any(each.name for each in self.functions) else (),
-            where=unnamed(self.workflow_id),
+            where=f"workflow {self.workflow_id}",
         )
-
-
-def unnamed(workflow_id: int) -> str:
-    """What a workflow without a name is called."""
-    return f"workflow {workflow_id}"
 
 
 class ImageModel(Strict):

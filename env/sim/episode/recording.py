@@ -160,7 +160,7 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
             columns["rank"] = declared["rank"]
     return model.WorkflowModel(
         workflow_id=wf_id,
-        name=template.name if template.name not in ("", model.unnamed(wf_id)) else None,
+        name=template.name if template.name not in ("", f"workflow {wf_id}") else None,
         arrival_time=env.arrival_times[wf_id],
         tenant=env.tenants[wf_id] if env.tenants else None,
         work=work[wf_id] if work else None,

@@ -15,7 +15,7 @@ from typing import Any
 
 from env.base.errors import InputError, located
 from env.base.pipes import until_reader_leaves
-from env.sim.episode.episode_file import json_text, made_of_files
+from env.sim.episode.episode_file import check_files, json_text
 from env.sim.episode.model import ActionModel, EpisodeFile, Results, named
 from env.sim.episode.recorded_world import specification
 from env.sim.episode.recording import results_of
@@ -69,24 +69,21 @@ def differences(computed: Results, expected: Results) -> list[str]:
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    played_again = made_of_files(
-        "env.sim.episode.replay",
+    description = (
         "Re-run episode files and print, as JSON, what the simulator computed: one object for one "
-        "file, an array for several. Exit code 1 if a file expects other numbers.",
-        arguments,
-        lambda episode: (episode, replayed(episode)),
+        "file, an array for several. Exit code 1 if a file expects other numbers."
     )
-    if played_again is None:
-        return 2
-    printed, lines = [], []
-    for file, (episode, computed) in played_again:
+    printed = []
+
+    def differing(episode: EpisodeFile) -> list[str]:
+        computed = replayed(episode)
         printed.append({"name": episode.name, **computed.model_dump(exclude_none=True)})
-        if episode.expected is not None:
-            lines += [f"{file}: {line}" for line in differences(computed, episode.expected)]
-    print(json_text(printed if len(printed) > 1 else printed[0]))
-    for line in lines:
-        print(line, file=sys.stderr)
-    return 1 if lines else 0
+        return differences(computed, episode.expected) if episode.expected is not None else []
+
+    code = check_files("env.sim.episode.replay", description, arguments, differing, sys.stderr)
+    if code < 2:
+        print(json_text(printed if len(printed) > 1 else printed[0]))
+    return code
 
 
 def _place(env: RawEnv, action: ActionModel) -> None:

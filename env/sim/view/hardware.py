@@ -159,19 +159,29 @@ class NumaNode(View):
         """Waiting for memory, first come first."""
         return [read_container(self.state, index) for index in self._indices("first_waiting")]
 
-    def status_at(self, time: float) -> NodeStatus:
-        """Use of the node at a time: recorded before its clock, projected from there on."""
-        return self._status(self._runs(), time)
-
-    def utilisation_records(self, runs: np.ndarray | None = None) -> list[tuple[float, NodeStatus]]:
-        """The node's use from each time (s) on, from 0 to its last projected completion.
+    def status_at(self, time: float, runs: np.ndarray | None = None) -> NodeStatus:
+        """Use of the node at a time: recorded before its clock, projected from there on.
 
         Args:
+            time: seconds.
             runs: all that ran here, with the fields of `RUN`; None: what the records still know.
         """
         runs = self._runs() if runs is None else runs
+        active = runs[_active(runs, time)]
+        parallelism, used = int(active["parallelism"].sum()), int(active["memory_alloc"].sum())
+        return NodeStatus(
+            cpu=sum(self._speeds(active)) / self.computing_capacity,
+            memory=used / self.memory,
+            load=parallelism / self.cpu,
+            total_parallelism=parallelism,
+            free_memory=self.memory - used,
+        )
+
+    def utilisation_records(self, runs: np.ndarray | None = None) -> list[tuple[float, NodeStatus]]:
+        """`status_at` from each time (s) on, from 0 to the last projected completion."""
+        runs = self._runs() if runs is None else runs
         times = np.unique([0.0, *runs["start_time"], *runs["completion_time"]])
-        return [(time, self._status(runs, time)) for time in times.tolist()]
+        return [(time, self.status_at(time, runs)) for time in times.tolist()]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[tuple[float, int]]:
         """A container's speed (operations/s) from each time (s) on; 0 from its end on."""
@@ -186,17 +196,6 @@ class NumaNode(View):
             active = _active(runs, time)
             records.append((time, self._speeds(runs[active])[its[active].argmax()]))
         return [*records, (end, 0)]
-
-    def _status(self, runs: np.ndarray, time: float) -> NodeStatus:
-        active = runs[_active(runs, time)]
-        parallelism, used = int(active["parallelism"].sum()), int(active["memory_alloc"].sum())
-        return NodeStatus(
-            cpu=sum(self._speeds(active)) / self.computing_capacity,
-            memory=used / self.memory,
-            load=parallelism / self.cpu,
-            total_parallelism=parallelism,
-            free_memory=self.memory - used,
-        )
 
     def _speeds(self, active: np.ndarray) -> list[int]:
         """Operations per second of what runs together."""

@@ -21,10 +21,6 @@ class Played(Printed):
     tenants: tuple[str, ...]
     _places: list[Place]
 
-    def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
-        """Index of a NUMA node in the records; see `ClusterConfig.node_index`."""
-        return self.cluster_config.node_index(server_name, server_id, numa_node_id)
-
     def place_of(self, node: int) -> Place:
         """Where a NUMA node is, by its index in the records."""
         return self._places[node]

@@ -184,7 +184,7 @@ class RawEnv(Played):
         place_given = (server_name, server_id, numa_node_id)
         node = self._node_of.get(place_given)
         if node is None:
-            node = self.node_index(*place_given)
+            node = self.cluster_config.node_index(*place_given)
         if self._kind != PLACE:
             raise InputError("step: the episode is over, call reset()")
         memory = int(memory_alloc)
@@ -194,8 +194,10 @@ class RawEnv(Played):
         kind, status, first, last = step(self.state, node, memory)
         self._play_on(kind)
         wf_id, fn_id, submitted, cold, transfer, ready, rent, count = self.state.log[0].item()
-        ended = sorted(self.state.completed[:count].tolist()) if count else ()
-        done = tuple((wf, fn) for _, wf, fn, _ in ended)
+        done: tuple[tuple[int, int], ...] = ()
+        if count:
+            ended = sorted(self.state.completed[:count].tolist())
+            done = tuple([(wf, fn) for _, wf, fn, _ in ended])
         before = NodeBefore._make((*status, first, last))
         log = StepLog(
             wf_id, fn_id, *place_given, memory, submitted, cold, transfer, ready, rent, done, before

@@ -6,7 +6,6 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
-from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.submissions import arrive_next, end_function, get, run_function
 from env.sim.state.records import FAILED, FINISHED, NONE, PENDING, RUNNING, STATE_NAMES, SUBMITTED
 from env.sim.view.played import Place, Played
@@ -18,10 +17,8 @@ SUBMITTED_ONCE = range(SUBMITTED, FAILED + 1)
 """States of a function that may have been submitted."""
 
 
-class Workload(Printed):
+class Workload:
     """Reads all workflows of an episode, and can be moved on by hand."""
-
-    shows = ("workflows",)
 
     def __init__(self, env: Played) -> None:
         self._env = env
@@ -69,7 +66,8 @@ class Workload(Printed):
         self, wf_id: int, fn_id: int, place: Place, memory_alloc: int, creation_time: float
     ) -> None:
         """Notes that a function has been placed."""
-        index, node = self._env.function_index(wf_id, fn_id), self._env.node_index(*place)
+        index = self._env.function_index(wf_id, fn_id)
+        node = self._env.cluster_config.node_index(*place)
         run_function(self._env.state, index, node, memory_alloc, creation_time)
 
     def finish_function(self, wf_id: int, fn_id: int, time: float) -> None:
@@ -89,7 +87,13 @@ class FunctionsIn:
 
 
 class Workflow(Printed):
-    """Reads one workflow of an episode: its functions, its DAG, and who is in which state."""
+    """Reads one workflow of an episode: its functions, its DAG, and who is in which state.
+
+    Attributes:
+        template: what was declared.
+        arrival_time: seconds.
+        tenant: whose it is; None without tenants.
+    """
 
     shows = "wf_id", "arrival_time", "completion_time"
     pending_functions = FunctionsIn("PENDING", "They wait for a predecessor, or for the arrival.")
@@ -100,25 +104,11 @@ class Workflow(Printed):
     def __init__(self, env: Played, wf_id: int) -> None:
         self._env = env
         self.wf_id = wf_id
+        self.template, self.arrival_time = env.workflow_templates[wf_id], env.arrival_times[wf_id]
+        self.tenant = env.tenants[wf_id] if env.tenants else None
         self.functions = tuple(
             Function(env, wf_id, fn_id) for fn_id in range(self.template.function_count)
         )
-
-    @property
-    def template(self) -> WorkflowTemplate:
-        """What was declared."""
-        return self._env.workflow_templates[self.wf_id]
-
-    @property
-    def tenant(self) -> str | None:
-        """Whose it is; None without tenants."""
-        tenants = self._env.tenants
-        return tenants[self.wf_id] if tenants else None
-
-    @property
-    def arrival_time(self) -> float:
-        """Seconds."""
-        return self._env.arrival_times[self.wf_id]
 
     @property
     def completion_time(self) -> float | None:
