@@ -1,7 +1,8 @@
-"""Checks a finished schedule without the simulator: `python -m env.sim.check.validate FILE...`.
+"""Checks finished schedules without the simulator: `python -m env.sim.check.validate FILE...`.
 
 Takes an episode file's results as a claim and recomputes, from the recorded times, what the rules
-of the simulation make of them. Uses nothing of the engine.
+of the simulation make of them. Uses nothing of the engine. Prints one line for each violation;
+exit code 1 if there is one. Bad input: one line, exit 2.
 """
 
 import math
@@ -46,11 +47,7 @@ def violations(episode: EpisodeFile) -> list[str]:
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    description = (
-        "Check the results in episode files without the simulator. Prints one line for each "
-        "violation; exit code 1 if there is one."
-    )
-    return check_files("env.sim.check.validate", description, arguments, violations, sys.stdout)
+    return check_files("env.sim.check.validate", __doc__, arguments, violations, sys.stdout)
 
 
 def _check_totals(schedule: Schedule) -> Iterator[str]:

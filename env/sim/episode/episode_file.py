@@ -79,7 +79,7 @@ def is_table(value: Any) -> bool:
 
 def check_files(
     module: str,
-    description: str,
+    description: str | None,
     arguments: Sequence[str] | None,
     check: Callable[[EpisodeFile], list[str]],
     output: TextIO,

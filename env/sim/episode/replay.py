@@ -69,10 +69,6 @@ def differences(computed: Results, expected: Results) -> list[str]:
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    description = (
-        "Re-run episode files and print, as JSON, what the simulator computed: one object for one "
-        "file, an array for several. Exit code 1 if a file expects other numbers."
-    )
     printed = []
 
     def differing(episode: EpisodeFile) -> list[str]:
@@ -80,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         printed.append({"name": episode.name, **computed.model_dump(exclude_none=True)})
         return differences(computed, episode.expected) if episode.expected is not None else []
 
-    code = check_files("env.sim.episode.replay", description, arguments, differing, sys.stderr)
+    code = check_files("env.sim.episode.replay", __doc__, arguments, differing, sys.stderr)
     if code < 2:
         print(json_text(printed if len(printed) > 1 else printed[0]))
     return code

@@ -253,8 +253,7 @@ class RawEnv(Played):
             declared: one of `waiting`; None holds all back until something changes.
 
         Raises:
-            InputError: no request of it waits, nothing is to be chosen, or nothing would change any
-                more.
+            InputError: no request of it waits, nothing is to be chosen, or nothing would change.
         """
         if not self.choosing or (declared is not None and declared not in self.waiting):
             raise InputError(
