@@ -263,7 +263,7 @@ class LiveCluster:
 
     def _server(self, time: float, server_name: str, server_id: int, *states: str) -> int:
         """Index of a server that is in one of these states."""
-        node = self.env.node_index(server_name, server_id, 0)
+        node = self.env.cluster_config.node_index(server_name, server_id, 0)
         server = int(self.env.state.nodes[node]["server"])
         record = self.env.state.servers[server]
         state = "up" if self._up[server] else "starting"

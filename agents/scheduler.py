@@ -21,8 +21,8 @@ from env.sim.forecast.candidates import forecast_placements
 from env.sim.state.block import State
 from env.sim.state.containers import memory_tier
 from env.sim.state.records import NONE
-from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
+from env.sim.view.workload import Function
 
 Kind = Literal["learned", "baseline", "reference"]
 """What a scheduler is: learned, hand-written, or a reference that knows more or tries it all."""

@@ -17,9 +17,7 @@ from env.base.errors import located
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from env.sim.node.node_status import tenants_of, thread_speeds
-from env.sim.state.history import leases_of
-from env.sim.view.numa_node import NumaNode
+from env.sim.state.history import leases_of, warm_periods_of
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import Shares, is_shared, shares_of
 
@@ -165,9 +163,10 @@ def timeline_of(env: RawEnv, name: str) -> Timeline:
             np.concatenate([containers["completion_time"][mine], warm["end"][idle]]),
         )
         containers["lane"][mine], warm["lane"][idle] = np.split(lanes, [int(mine.sum())])
-        use = _use(node, containers[mine])
+        times, use = zip(*node.utilisation_records(containers[mine]), strict=True)
+        cpu, memory, *_ = np.array(use).T
         where = f"{server} {server_id}", node_id
-        nodes.append(NodeUse(*where, count, node.computing_capacity, *use))
+        nodes.append(NodeUse(*where, count, node.computing_capacity, np.array(times), cpu, memory))
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
     return Timeline(
@@ -241,7 +240,7 @@ def _warm(env: RawEnv, end: float) -> np.ndarray:
     """Idle containers up to the end of the episode."""
     found = [
         (period.node, 0, period.begin, min(period.end, end))
-        for period in env.warm_periods
+        for period in warm_periods_of(env.history)
         if period.begin < min(period.end, end)
     ]
     return np.array(found, WARM)
@@ -256,23 +255,6 @@ def _leases(env: RawEnv, end: float) -> np.ndarray:
         node, nodes = int(servers[server]["first_node"]), int(servers[server]["node_count"])
         found.append((node, nodes, begin, until, rent))
     return np.array(found, LEASE)
-
-
-def _use(node: NumaNode, containers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(times, CPU, memory) of a node over time: see `NodeUse`."""
-    starts, ends = containers["start_time"], containers["completion_time"]
-    times = np.unique(np.concatenate([[0.0], starts, ends]))
-    cpu, memory = np.zeros(len(times)), np.zeros(len(times))
-    for index, time in enumerate(times):
-        active = containers[(starts <= time) & (time < ends)]
-        threads = active["parallelism"]
-        owners = tenants_of(node.state, active["wf_id"])
-        share = thread_speeds(node.state, owners, threads, node.cpu, node.single_core_speed)
-        ratio = np.minimum(1.0, active["memory_alloc"] / active["memory_req"])
-        speeds = np.maximum(1, (ratio * share * threads).astype(np.int64))
-        cpu[index] = speeds.sum() / node.computing_capacity
-        memory[index] = active["memory_alloc"].sum() / node.memory
-    return times, cpu, memory
 
 
 def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:

@@ -15,8 +15,7 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig, cluster_from_config
-from env.sim.view.raw_env import RawEnv
-from env.sim.view.step_log import StepLog
+from env.sim.view.raw_env import RawEnv, StepLog
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from tests.env.worlds import STUDY, TINY, world

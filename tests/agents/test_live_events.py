@@ -15,8 +15,8 @@ from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.block import CHANGING
-from env.sim.view.function import Function
 from env.sim.view.raw_env import RawEnv
+from env.sim.view.workload import Function
 from tests.recount import assert_recounted
 
 OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)

@@ -79,7 +79,8 @@ def test_random_draws_every_feasible_node_and_repeats_with_the_seed() -> None:
 
 def placed_nodes(env: RawEnv) -> list[int]:
     """Nodes in the order of the decisions."""
-    return [env.node_index(log.server_name, log.server_id, log.numa_node_id) for log in env.logs]
+    index_of = env.cluster_config.node_index
+    return [index_of(log.server_name, log.server_id, log.numa_node_id) for log in env.logs]
 
 
 @pytest.mark.parametrize(

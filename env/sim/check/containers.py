@@ -1,17 +1,14 @@
-"""Checks what a finished schedule says of warm containers.
-
-A part of `env.sim.check.validate`; uses nothing of the engine.
-"""
+"""Checks what a finished schedule says of warm containers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from env.sim.check.rounding import slack
-from env.sim.check.schedule import Run, Schedule
+from env.sim.check.schedule import Place, Schedule
 from env.sim.declared.keep_alive_policy import Fixed
-from env.sim.episode.rows import WarmModel, placed_at
+from env.sim.episode.model import WarmModel
 
-Containers = tuple[tuple[str, int, int], int | None]
+Containers = tuple[Place, int | None]
 """Where containers are, and of what image."""
 
 
@@ -20,42 +17,34 @@ def check_containers(schedule: Schedule) -> Iterator[str]:
 
     A container becomes idle where a run of its image ends, unless it is started ahead of requests.
     """
-    episode, policy = schedule.episode, schedule.episode.options.keep_alive
+    policy = schedule.episode.options.keep_alive
     left: Counter[tuple[Containers, int, float]] = Counter()
     used: Counter[tuple[Containers, float]] = Counter()
     waiting: dict[Containers, list[WarmModel]] = defaultdict(list)
-    for run in schedule.runs:
-        left[_container(run), run.row.memory_allocated_mb, run.row.end_time] += 1
+    for run in schedule.results.runs:
+        where: Containers = run.place, schedule.declared[run.function].image
+        left[where, run.memory_allocated_mb, run.end_time] += 1
     for index, warm in enumerate(schedule.results.warm_containers):
-        where: Containers = warm.place, warm.image
-        shown = f"warm_containers.{index}"
+        where, shown = (warm.place, warm.image), f"warm_containers.{index}"
+        begins = where, warm.memory_mb, warm.begin_time
+        ahead = "hybrid_histogram", schedule.episode.images[warm.image].memory_mb
         used[where, warm.end] += 1
         waiting[where].append(warm)
-        left[where, warm.memory_mb, warm.begin_time] -= 1
+        left[begins] -= 1
         if policy.policy == "none":
             yield f"{shown}: nothing stays warm with keep_alive 'none'"
         elif warm.end < warm.begin_time:
             yield f"{shown}: ends at {warm.end_time}, before it begins"
-        elif left[where, warm.memory_mb, warm.begin_time] < 0 and not (
-            policy.policy == "hybrid_histogram"
-            and warm.memory_mb == episode.images[warm.image].memory_mb
-        ):
-            yield (
-                f"{shown}: no run of image {warm.image} with {warm.memory_mb} MB ends on "
-                f"{placed_at(*warm.place)} at {warm.begin_time}"
-            )
+        elif left[begins] < 0 and (policy.policy, warm.memory_mb) != ahead:
+            yield f"{shown}: no run of its image and memory ends on {warm} at {warm.begin_time}"
         end = min(warm.end, schedule.results.last_completion_time)
         if isinstance(policy, Fixed) and end - warm.begin_time > policy.keep + slack(end):
             yield f"{shown}: idle for more than {policy.keep} s"
-    for run in schedule.runs:
-        where, time = _container(run), run.row.dispatch_time
-        if run.row.warm:
+    for run in schedule.results.runs:
+        where, time = (run.place, schedule.declared[run.function].image), run.dispatch_time
+        if run.warm:
             used[where, time] -= 1
             if used[where, time] < 0:
                 yield f"{run}: starts warm at {time} s where nothing is warm"
         elif any(warm.begin_time < time < warm.end for warm in waiting[where]):
             yield f"{run}: starts cold at {time} s where a container is warm"
-
-
-def _container(run: Run) -> Containers:
-    return run.row.place, run.declared.image

@@ -1,6 +1,6 @@
-"""When two numbers of a record are the same but for rounding; uses nothing of the engine."""
+"""When two numbers of a record are the same but for rounding."""
 
-import math
+from collections.abc import Iterator
 
 # The order of float64 additions is not part of the rules, and costs the last digits: of numbers of
 # any size, and of a small difference of late times as many as the times have (seconds, USD).
@@ -22,14 +22,12 @@ def slack(size: float, additions: int = 0) -> float:
 def close(first: float, second: float, size: float = 0.0, additions: int = 0) -> bool:
     """Whether two numbers are the same; arguments as of `slack`, a size below theirs is theirs."""
     largest = max(abs(first), abs(second), size)
-    if math.isinf(largest):
-        return first == second
-    return math.isclose(first, second, rel_tol=0.0, abs_tol=slack(largest, additions))
+    return first == second or abs(first - second) <= slack(largest, additions) < float("inf")
 
 
 def check_close(
     what: str, stated: float, due: float, size: float = 0.0, additions: int = 0
-) -> list[str]:
+) -> Iterator[str]:
     """A line if a number of the record is not the one that is due."""
-    same = close(stated, due, size, additions)
-    return [] if same else [f"{what} is {stated}, {due} is due"]
+    if not close(stated, due, size, additions):
+        yield f"{what} is {stated}, {due} is due"

@@ -1,43 +1,44 @@
-"""Checks a finished schedule without the simulator: `python -m env.sim.check.validate FILE...`.
+"""Checks finished schedules without the simulator: `python -m env.sim.check.validate FILE...`.
 
 Takes an episode file's results as a claim and recomputes, from the recorded times, what the rules
-of the simulation make of them. Uses nothing of the engine.
+of the simulation make of them. Uses nothing of the engine. Prints one line for each violation;
+exit code 1 if there is one. Bad input: one line, exit 2.
 """
 
-import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
 
-from env.base.errors import InputError, located
+from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
-from env.base.schema import one_line
 from env.sim.check.accounts import check_accounts
 from env.sim.check.containers import check_containers
 from env.sim.check.rounding import check_close
 from env.sim.check.runs import check_runs
 from env.sim.check.schedule import Schedule
 from env.sim.check.servers import check_servers
-from env.sim.episode.episode_file import read_episode
+from env.sim.check.work import check_work
+from env.sim.episode.episode_file import check_files
 from env.sim.episode.model import EpisodeFile
 
 
 def violations(episode: EpisodeFile) -> list[str]:
     """One line for each rule that the results of `episode` break; empty if the schedule is right.
 
-    Every function must be accounted for exactly once before anything else can be told.
+    Nothing else is checked as long as a function is not accounted for exactly once.
 
     Raises:
         InputError: the episode has no results to check.
     """
     if episode.expected is None:
         raise InputError("expected: missing, only a finished schedule can be checked")
-    if found := list(check_accounts(episode, episode.expected)):
-        return found
+    if unaccounted := list(check_accounts(episode, episode.expected)):
+        return unaccounted
     schedule = Schedule(episode, episode.expected)
     return [
         *check_runs(schedule),
         *check_containers(schedule),
+        *check_work(schedule),
         *check_servers(schedule),
         *_check_totals(schedule),
     ]
@@ -46,25 +47,7 @@ def violations(episode: EpisodeFile) -> list[str]:
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        usage=argparse.SUPPRESS,
-        prog="python -m env.sim.check.validate",
-        description="Check the results in episode files without the simulator. Prints one line for "
-        "each violation; exit code 1 if there is one.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")
-    found: list[str] = []
-    try:
-        for file in parser.parse_args(arguments).files:
-            episode = read_episode(file)
-            with located(file):
-                found += [f"{file}: {line}" for line in violations(episode)]
-    except InputError as error:
-        print(one_line(str(error)), file=sys.stderr)
-        return 2
-    for line in found:
-        print(line)
-    return 1 if found else 0
+    return check_files("env.sim.check.validate", __doc__, arguments, violations, sys.stdout)
 
 
 def _check_totals(schedule: Schedule) -> Iterator[str]:

@@ -6,19 +6,18 @@ What `recording` makes of a run, `replay` plays again and `env.sim.check.validat
 import gzip
 import json
 import os
-from collections.abc import Mapping
+import sys
+from argparse import SUPPRESS, ArgumentParser
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
+from typing import Any, TextIO
 
 from env.base.errors import InputError, located
 from env.base.files import parse_json, read_bytes, written_whole
-from env.base.schema import short, validated
+from env.base.schema import one_line, short, validated
 from env.sim.episode.first_format import FirstEpisode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recorded_world import specification
-from env.sim.episode.rows import WorkflowModel
 
 
 def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
@@ -34,15 +33,15 @@ def read_episode(path: str | os.PathLike[str]) -> EpisodeFile:
     number = document.get("format", 1)
     if type(number) is not int or number not in (1, 2):
         raise InputError(f"{where}: format: {short(number)} found, allowed are 1 and 2")
-    if number == 2:
-        episode = validated(EpisodeFile, document, where)
+    if number == 1:
+        first = validated(FirstEpisode, document, where)
         with located(where):
-            specification(episode)
-        return episode
-    first = validated(FirstEpisode, document, where)
+            episode = first.converted()
+    else:
+        episode = validated(EpisodeFile, document, where)
     with located(where):
-        specification(first.converted())
-        return first.converted().model_copy(update={"expected": first.results()})
+        specification(episode)
+    return episode
 
 
 def write_episode(path: str | os.PathLike[str], episode: EpisodeFile) -> None:
@@ -54,44 +53,53 @@ def write_episode(path: str | os.PathLike[str], episode: EpisodeFile) -> None:
         InputError: the folder cannot be written to.
     """
     target = Path(path)
-    content = _json_text(episode).encode()
+    text = json_text(episode.model_dump(exclude_none=True, by_alias=True))
+    content = f"{text}\n".encode()
     if target.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
     with written_whole(target) as temporary:
         temporary.write_bytes(content)
 
 
-def json_rows(fields: Mapping[str, Any], indent: int) -> str:
-    """`fields` as the inside of a JSON object, lists of objects one row a line."""
-    pad = " " * indent
+def json_text(value: Any, indent: str = "") -> str:
+    """JSON with each row of a table on a line of its own, and each key beside a table."""
+    if is_table(value):
+        rows = (f"{indent} {json_text(row, f'{indent} ')}" for row in value)
+        return "[\n" + ",\n".join(rows) + f"\n{indent}]"
+    if isinstance(value, dict) and any(map(is_table, value.values())):
+        keys = (f"{indent} {json.dumps(k)}: {json_text(v, f'{indent} ')}" for k, v in value.items())
+        return "{\n" + ",\n".join(keys) + f"\n{indent}}}"
+    return json.dumps(value)
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is a list of JSON objects."""
+    return isinstance(value, list | tuple) and len(value) > 0 and isinstance(value[0], dict)
+
+
+def check_files(
+    module: str,
+    description: str | None,
+    arguments: Sequence[str] | None,
+    check: Callable[[EpisodeFile], list[str]],
+    output: TextIO,
+) -> int:
+    """A command that prints what `check` says of each episode file that it is given.
+
+    Returns:
+        its exit code: 1 if that is anything, 2 and a line on standard error for bad input.
+    """
+    parser = ArgumentParser(usage=SUPPRESS, prog=f"python -m {module}", description=description)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")
     lines = []
-    for key, value in fields.items():
-        if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
-            rows = ",\n".join(f"{pad} {json.dumps(row)}" for row in value)
-            lines.append(f"{pad}{json.dumps(key)}: [\n{rows}\n{pad}]")
-        else:
-            lines.append(f"{pad}{json.dumps(key)}: {json.dumps(value)}")
-    return ",\n".join(lines)
-
-
-def _json_text(episode: EpisodeFile) -> str:
-    head = _plain(episode)
-    head.pop("workflows")
-    last: dict[str, Any] = {key: head.pop(key) for key in ("actions", "expected") if key in head}
-    expected = last.pop("expected", None)
-    workflows = ",\n".join(_workflow_text(workflow) for workflow in episode.workflows)
-    parts = [json_rows(head, 1), f' "workflows": [\n{workflows}\n ]', json_rows(last, 1)]
-    if expected is not None:
-        parts.append(f' "expected": {{\n{json_rows(expected, 2)}\n }}')
-    return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-def _workflow_text(workflow: WorkflowModel) -> str:
-    plain = _plain(workflow)
-    first = ("workflow_id", "name", "arrival_time", "tenant", "work")
-    head = {key: plain.pop(key) for key in first if key in plain}
-    return f"  {json.dumps(head)[:-1]},\n{json_rows(plain, 3)}}}"
-
-
-def _plain(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(exclude_none=True, by_alias=True)
+    try:
+        for file in parser.parse_args(arguments).files:
+            episode = read_episode(file)
+            with located(file):
+                lines += [f"{file}: {line}" for line in check(episode)]
+    except InputError as error:
+        print(one_line(str(error)), file=sys.stderr)
+        return 2
+    for line in lines:
+        print(line, file=output)
+    return 1 if lines else 0

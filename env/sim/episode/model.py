@@ -1,29 +1,41 @@
-"""An episode file as a whole: a cluster, workflows, the rules, what was decided and its results."""
+"""The shape of episode files: a cluster, workflows, the rules, what was decided and its results.
 
-from dataclasses import replace
+Field names carry their units.
+"""
+
+import math
 from typing import Annotated, Final, Literal, Self, get_args
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from env.base.schema import Strict
-from env.sim.declared.bounds import LONGEST, Seconds
+from env.base.schema import Strict, TenantName
+from env.sim.declared.bounds import LARGEST_WORK, LONGEST, Cores, Memory, Name, Seconds, Whole
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import HOURLY, Lease, Placement
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.rows import (
-    ActionModel,
-    ChangeModel,
-    EarlierModel,
-    FunctionModel,
-    ImageModel,
-    Results,
-    WorkflowModel,
-)
+from env.tickets.amounts import Tickets
 
+# Results have no bounds: the bounds of the inputs keep them finite.
+Amount = Annotated[float, Field(strict=True, ge=0)]
+Work = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WORK)]
+Moment = Annotated[float, Field(strict=True, ge=-LONGEST, le=LONGEST)]
+TimeSlice = Annotated[float, Field(strict=True, ge=1e-3, le=LONGEST)]
 TurnsSeed = Annotated[int, Field(strict=True, ge=0, lt=2**64)]
+
+MOMENTS: Final = ("submission_time", "joined_time", "dispatch_time", "start_time", "end_time")
+"""Of a run, in their order."""
+
+Outcome = Literal["completed", "preempted", "killed"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+"""Of a run, in the order of their numbers in env/sim/state/records.py."""
+
+Condition = Literal["in service", "draining", "down"]
+CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
+"""Of a server, in the order of their numbers in env/sim/state/records.py."""
 
 OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
@@ -32,30 +44,207 @@ WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
 """Orders within a tenant, where tenants take turns."""
 
 
-class QueueModel(Strict):
-    """The central queue: which function is scheduled next, and where.
+class FunctionModel(Strict):
+    """A function: operations, MB, and the cores it can use; its name, if it has one.
 
-    Attributes:
-        order: `by_rank`: the smallest `rank` of a function first. `chosen`: as the actions say.
-        time_slice: seconds after which a run can be preempted; left out: none is.
-        starve_threshold: seconds of waiting after which the oldest goes first; left out: never.
-        placement: who names the node; `asked`: the actions do.
-        patience: seconds of waiting after which a server may be started; left out: never.
-        sharing: how tenants take turns by their tickets, so that `order` is that within a tenant;
-            left out: they do not.
-        turns_seed: of what is drawn for that.
-        lends: of the order `by_workflow`, whether functions that wait for others lend these their
-            tickets.
+    `image` where functions belong to images, `rank` where the order of the queue goes by it.
     """
 
-    order: OrderName
-    time_slice: Annotated[float, Field(strict=True, ge=1e-3, le=LONGEST)] | None = None
-    starve_threshold: Seconds | None = None
-    placement: Placement
-    patience: Seconds | None = None
-    sharing: Sharing | None = None
-    turns_seed: TurnsSeed | None = None
-    lends: bool | None = None
+    function_id: Whole
+    name: Name | None = None
+    computation: Work
+    memory_required_mb: Memory
+    parallelism: Cores
+    image: Whole | None = None
+    rank: Annotated[float, Field(strict=True)] | None = None
+
+
+class EdgeModel(Strict):
+    """`data_bytes` move from function `source` to function `target`."""
+
+    source: Whole
+    target: Whole
+    data_bytes: Whole
+
+
+class WorkflowModel(Strict):
+    """A workflow, its name, when it arrives (s), and whose it is: all have a tenant, or none.
+
+    `work` is what is drawn for its only function, in operations; `tickets` are in the currency of
+    its tenant, where these count.
+    """
+
+    workflow_id: Whole
+    name: Name | None = None
+    arrival_time: Seconds
+    tenant: TenantName | None = None
+    work: Work | None = None
+    tickets: Tickets | None = None
+    functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
+    edges: tuple[EdgeModel, ...] = ()
+
+    def template(self) -> WorkflowTemplate:
+        """The same as the simulator takes it; function k has id k.
+
+        Raises:
+            InputError: an edge leads nowhere or is declared twice, or the graph has a cycle.
+        """
+        names = tuple(each.name or str(at) for at, each in enumerate(self.functions))
+        return WorkflowTemplate(
+            name=self.name or "",
+            computation=np.array([function.computation for function in self.functions]),
+            memory_req=np.array([function.memory_required_mb for function in self.functions]),
+            parallelism=np.array([function.parallelism for function in self.functions]),
+            edges=np.array([(edge.source, edge.target) for edge in self.edges]),
+            data_bytes=np.array([edge.data_bytes for edge in self.edges], np.int64),
+            function_names=names if any(each.name for each in self.functions) else (),
+            where=f"workflow {self.workflow_id}",
+        )
+
+
+class ImageModel(Strict):
+    """What containers are started from: seconds until one has started, and MB, 0 if none is."""
+
+    image_id: Whole
+    container_cold_start: Seconds
+    memory_mb: Whole
+
+
+class EarlierModel(Strict):
+    """An execution of an image before time 0, of which the keep-alive policy knows (s)."""
+
+    image: Whole
+    begin: Moment
+    end: Moment
+
+
+class OfFunction(Strict):
+    """What is said of a function of a workflow."""
+
+    workflow_id: Whole
+    function_id: Whole
+
+    @property
+    def function(self) -> tuple[int, int]:
+        """(workflow, function)."""
+        return self.workflow_id, self.function_id
+
+
+class OfServer(Strict):
+    """What is said of a server."""
+
+    server_type: Name
+    server_index: Whole
+
+    @property
+    def server(self) -> tuple[str, int]:
+        """(server type, server)."""
+        return self.server_type, self.server_index
+
+
+class OfNode(OfServer):
+    """What is said of a NUMA node, which lines call as it prints itself."""
+
+    numa_node_index: Whole
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """(server type, server, NUMA node)."""
+        return *self.server, self.numa_node_index
+
+    def __str__(self) -> str:
+        return f"{self.server_type} {self.server_index} node {self.numa_node_index}"
+
+
+class PlacedModel(OfNode, OfFunction):
+    """A function, and where and with how much memory (MB) it runs."""
+
+    memory_allocated_mb: Memory
+
+    def __str__(self) -> str:
+        return f"{named(self.function)} on {super().__str__()}"
+
+
+class ActionModel(PlacedModel):
+    """What is decided of a function; where the order is `chosen`, with the moment (s)."""
+
+    dispatch_time: Seconds | None = None
+
+
+class ChangeModel(OfServer):
+    """A server has another condition from a moment (s) on, after so many events of the episode."""
+
+    time: Seconds
+    condition: Condition
+    events: Whole
+
+
+class RunModel(PlacedModel):
+    """A function's time in one container: its moments and the parts of its time (s).
+
+    `joined` and `dispatched` count events of the central queue: the smaller one came first.
+    """
+
+    warm: Annotated[bool, Field(strict=True)]
+    outcome: Outcome
+    submission_time: Amount
+    joined_time: Amount
+    dispatch_time: Amount
+    start_time: Amount
+    end_time: Amount
+    queueing_time: Amount
+    server_start_time: Amount
+    container_cold_start_time: Amount
+    data_transfer_time: Amount
+    execution_time: Amount
+    joined: Whole | None = None
+    dispatched: Whole | None = None
+
+
+class WarmModel(OfNode):
+    """A container that was warm and idle (s); without `end_time` it was so at the end."""
+
+    image: Whole
+    memory_mb: Memory
+    begin_time: Amount
+    end_time: Amount | None = None
+
+    @property
+    def end(self) -> float:
+        """Seconds; inf without `end_time`."""
+        return math.inf if self.end_time is None else self.end_time
+
+
+class ServerLeaseModel(OfServer):
+    """What a server was leased for (s), and its rent (USD); a lease without end is left out."""
+
+    lease_seconds: Amount
+    lease_expiration_time: Amount | None = None
+    rent: Amount
+
+
+class Results(Strict):
+    """Everything that comes of an episode; runs in the order of their dispatch."""
+
+    runs: tuple[RunModel, ...]
+    warm_containers: tuple[WarmModel, ...] = ()
+    servers: tuple[ServerLeaseModel, ...]
+    total_rent: Amount
+    last_completion_time: Amount
+    workflow_completion_times: tuple[Amount, ...]
+
+
+class QueueModel(Strict):
+    """The central queue: which function is scheduled next, and where. Left-out times are never."""
+
+    order: OrderName  # `by_rank`: the smallest `rank` first; `chosen`: as the actions say
+    time_slice: TimeSlice | None = None  # seconds after which a run can be preempted
+    starve_threshold: Seconds | None = None  # of waiting, after which the oldest goes first
+    placement: Placement  # who names the node; `asked`: the actions do
+    patience: Seconds | None = None  # of waiting, after which a server may be started
+    sharing: Sharing | None = None  # how tenants take turns; then `order` is that within a tenant
+    turns_seed: TurnsSeed | None = None  # of what is drawn for these turns
+    lends: bool | None = None  # `by_workflow`: waiting functions lend their tickets
 
     @model_validator(mode="after")
     def _order_is_one_within_tenants(self) -> Self:
@@ -79,40 +268,26 @@ class Options(Strict):
 
 
 class EpisodeFile(Strict):
-    """A whole episode.
-
-    Attributes:
-        exercises: what it is an example of.
-        earlier: executions before time 0.
-        funding: the tickets of the tenants whose workflows arrive.
-        actions: one a decision that the engine did not take, in the order of the decisions.
-        changes: of servers, in their order.
-        expected: what came of it.
-    """
+    """A whole episode."""
 
     format: Literal[2] = 2
     name: str
     description: str = ""
-    exercises: tuple[str, ...] = ()
+    exercises: tuple[str, ...] = ()  # what it is an example of
     options: Options = Options()
     cluster: ClusterConfig
     images: tuple[ImageModel, ...] = ()
     earlier: tuple[EarlierModel, ...] = ()
-    funding: Funding | None = None
+    funding: Funding | None = None  # the tickets of the tenants whose workflows arrive
     workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
-    actions: tuple[ActionModel, ...] = ()
-    changes: tuple[ChangeModel, ...] = ()
-    expected: Results | None = None
+    actions: tuple[ActionModel, ...] = ()  # decisions that the engine did not take, in their order
+    changes: tuple[ChangeModel, ...] = ()  # of servers, in their order
+    expected: Results | None = None  # what came of it
 
     @property
     def arrival_times(self) -> list[float]:
         """Seconds, one a workflow."""
         return [workflow.arrival_time for workflow in self.workflows]
-
-    @property
-    def tenants(self) -> list[str]:
-        """One a workflow; empty where nobody is told apart."""
-        return [workflow.tenant for workflow in self.workflows if workflow.tenant is not None]
 
     @property
     def functions(self) -> dict[tuple[int, int], FunctionModel]:
@@ -126,19 +301,16 @@ class EpisodeFile(Strict):
     @property
     def node_memory(self) -> dict[tuple[str, int, int], int]:
         """MB of every NUMA node, by (server type, server, NUMA node)."""
-        return {
-            (declared.name, server, node): declared.memory
-            for declared in self.cluster.server_types
-            for server in range(declared.count)
-            for node in range(declared.numa_nodes)
-        }
+        memory = {kind.name: kind.memory for kind in self.cluster.server_types}
+        return {place: memory[place[0]] for place in self.cluster.places}
 
     def templates(self) -> list[WorkflowTemplate]:
-        """One a workflow; the same object for workflows of which the same is declared.
-
-        Those without a name are called "".
-        """
+        """One a workflow; the same object for workflows of which the same is declared."""
         declared = [(each.name, each.functions, each.edges) for each in self.workflows]
         made = {key: each.template() for key, each in zip(declared, self.workflows, strict=True)}
-        made |= {key: replace(each, name="") for key, each in made.items() if key[0] is None}
         return [made[key] for key in declared]
+
+
+def named(function: tuple[int, int]) -> str:
+    """What lines call a function."""
+    return f"workflow {function[0]} function {function[1]}"

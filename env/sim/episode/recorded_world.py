@@ -1,6 +1,7 @@
 """The episode of a file as the simulator takes it."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -9,7 +10,6 @@ import numpy as np
 from env.base.errors import InputError
 from env.sim.declared.aside import Change
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import Rules
@@ -25,15 +25,10 @@ MAKE: Final = {"in service": bring_back, "draining": drain, "down": take_down}
 
 @dataclass(frozen=True)
 class RecordedOrder:
-    """The order of a file's queue; see `Order` in env/sim/declared/ordering.py.
-
-    Attributes:
-        queue: what the file says of it.
-        ranks: (D,) of the declared functions; zeros where the order does not go by them.
-    """
+    """The order of a file's queue; see `Order` in env/sim/declared/ordering.py."""
 
     queue: QueueModel
-    ranks: np.ndarray
+    ranks: np.ndarray  # (D,) of the declared functions; zeros where the order does not go by them
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
@@ -70,41 +65,37 @@ def specification(episode: EpisodeFile) -> Episode:
     if not episode.images and (queue or options.keep_alive.policy != "none"):
         raise InputError("images: none found, a queue or a keep-alive policy needs them")
     templates = episode.templates()
-    rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
-    if queue is not None:
-        rules = replace(
-            rules,
-            order=_order(episode, queue, templates),
-            placement=queue.placement,
-            patience=_or_never(queue.patience),
-        )
     workload = EpisodeWorkload(
         tuple(episode.arrival_times),
         tuple(templates),
-        tuple(episode.tenants),
+        tenants=tuple(each.tenant for each in workflows if each.tenant is not None),
         work=tuple(each.work for each in workflows if each.work is not None),
         tickets=tuple(each.tickets for each in workflows if each.tickets is not None),
         images=_images(episode, templates) if episode.images else None,
         funding=episode.funding,
         turns_seed=(queue.turns_seed if queue is not None else None) or 0,
     )
-    cluster = episode.cluster
-    return Episode(workload, cluster, rules, changes=_changes(episode, cluster))
+    rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
+    if queue is not None:
+        order, patience = _order(episode, queue, templates), _or_never(queue.patience)
+        rules = Rules(order, queue.placement, patience, options.lease, options.keep_alive)
+    return Episode(workload, episode.cluster, rules, changes=_changes(episode))
 
 
-def _changes(episode: EpisodeFile, cluster: ClusterConfig) -> tuple[Change, ...]:
-    servers = list(dict.fromkeys(place[:2] for place in cluster.places))
+def _changes(episode: EpisodeFile) -> tuple[Change, ...]:
+    servers = list(dict.fromkeys(place[:2] for place in episode.cluster.places))
     changes = []
     for index, row in enumerate(episode.changes):
-        named = row.server_type, row.server_index
-        if named not in servers:
-            raise InputError(f"changes.{index}: there is no server {named[0]} {named[1]}")
-        make, server = MAKE[row.condition], servers.index(named)
-        changes.append(Change(row.time, partial(make, server=server), row.events))
+        if row.server not in servers:
+            raise InputError(
+                f"changes.{index}: there is no server {row.server_type} {row.server_index}"
+            )
+        make = partial(MAKE[row.condition], server=servers.index(row.server))
+        changes.append(Change(row.time, make, row.events))
     return tuple(changes)
 
 
-def _check_ids(where: str, ids: list[int]) -> None:
+def _check_ids(where: str, ids: Sequence[int]) -> None:
     for position, number in enumerate(ids):
         if number != position:
             raise InputError(
@@ -112,29 +103,30 @@ def _check_ids(where: str, ids: list[int]) -> None:
             )
 
 
-def _images(episode: EpisodeFile, templates: list[WorkflowTemplate]) -> Images:
+def _images(episode: EpisodeFile, templates: Sequence[WorkflowTemplate]) -> Images:
+    images = episode.images
     earlier = np.array([(row.image, row.begin, row.end) for row in episode.earlier], EARLIER)
-    count, used = len(episode.images), [function.image for function in episode.functions.values()]
+    used = [function.image for function in episode.functions.values()]
     for image in (*used, *earlier["image"]):
-        if image is None or image >= count:
-            raise InputError(f"image: {image} found, allowed are 0 to {count - 1}")
+        if image is None or image >= len(images):
+            raise InputError(f"image: {image} found, allowed are 0 to {len(images) - 1}")
     return Images(
-        np.array([image.container_cold_start for image in episode.images]),
+        np.array([image.container_cold_start for image in images]),
         {
             template: np.array([function.image for function in workflow.functions])
             for template, workflow in zip(templates, episode.workflows, strict=True)
         },
-        np.array([image.memory_mb for image in episode.images]),
+        np.array([image.memory_mb for image in images]),
         lambda: earlier,
     )
 
 
 def _order(
-    episode: EpisodeFile, queue: QueueModel, templates: list[WorkflowTemplate]
+    episode: EpisodeFile, queue: QueueModel, templates: Sequence[WorkflowTemplate]
 ) -> RecordedOrder:
     """The order of the queue; where tenants take turns, functions of each are declared apart."""
     declared = {
-        (id(template), workflow.tenant if queue.sharing is not None else None): workflow
+        (template, workflow.tenant if queue.sharing is not None else None): workflow
         for template, workflow in zip(templates, episode.workflows, strict=True)
     }
     ranks = np.array(

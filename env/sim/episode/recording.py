@@ -1,92 +1,67 @@
 """What a simulator has done, as an episode file."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from env.base.errors import InputError
+from env.base.schema import Strict
 from env.sim.declared.ordering import SharedOrder
-from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
-from env.sim.episode.rows import (
-    CONDITIONS,
-    MOMENTS,
-    OUTCOMES,
-    PARTS,
-    ActionModel,
-    ChangeModel,
-    EarlierModel,
-    EdgeModel,
-    FunctionModel,
-    ImageModel,
-    Results,
-    RunModel,
-    ServerLeaseModel,
-    WarmModel,
-    WorkflowModel,
-    unnamed,
-)
-from env.sim.queue.central_queue import BY_WORKFLOW
-from env.sim.state.history import CONDITION
+from env.sim.episode import model
+from env.sim.queue.central_queue import BY_RANK, BY_WORKFLOW
+from env.sim.state.history import CONDITION, warm_periods_of
 from env.sim.state.records import COMPLETED, INF
 from env.sim.view.raw_env import RawEnv
-from env.sim.view.workflow import Workflow
+
+Row = TypeVar("Row", bound=Strict)
 
 
-def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
+def episode_of(env: RawEnv, name: str, description: str) -> model.EpisodeFile:
     """The finished run of a `RawEnv(..., record=True)` as an episode file, results included.
 
     Raises:
         InputError: as for `results_of`.
     """
     results = results_of(env)
-    state, queue = env.state, _queue(env)
-    decided = queue is None or queue.order == "chosen" or queue.placement == "asked"
+    state, queue, earlier = env.state, _queue(env), env.episode.earlier
+    changes = env.history[env.history["kind"] == CONDITION]
     timed = queue is not None and queue.order == "chosen"
-    return EpisodeFile(
+    decided = queue is None or timed or queue.placement == "asked"
+    fields = set(model.ActionModel.model_fields) - (set() if timed else {"dispatch_time"})
+    return model.EpisodeFile(
         name=name,
         description=description,
-        options=Options.model_validate(
+        options=model.Options.model_validate(
             {"queue": queue, "lease": env.rules.lease, "keep_alive": env.rules.keep_alive}
         ),
         cluster=env.cluster_config,
-        images=tuple(
-            ImageModel(
-                image_id=index,
-                container_cold_start=float(image["cold_start"]),
-                memory_mb=int(image["memory"]),
-            )
-            for index, image in enumerate(state.images)
+        images=_rows(
+            model.ImageModel,
+            image_id=range(len(state.images)),
+            container_cold_start=state.images["cold_start"],
+            memory_mb=state.images["memory"],
         ),
-        earlier=tuple(
-            EarlierModel(image=image, begin=begin, end=end)
-            for image, begin, end in env.episode.earlier.tolist()
+        earlier=_rows(
+            model.EarlierModel, **{key: earlier[key] for key in model.EarlierModel.model_fields}
         ),
         funding=env.episode.funding if len(state.tenants) else None,
-        workflows=tuple(_workflow(env, workflow) for workflow in env.workload.workflows),
+        workflows=tuple(_workflow(env, wf_id) for wf_id in range(len(env.workflow_templates))),
         actions=tuple(
-            ActionModel(
-                **run.model_dump(include=set(ActionModel.model_fields) - {"dispatch_time"}),
-                dispatch_time=run.dispatch_time if timed else None,
-            )
-            for run in results.runs
-            if decided
+            model.ActionModel(**run.model_dump(include=fields)) for run in results.runs if decided
         ),
-        changes=tuple(
-            ChangeModel(
-                time=float(entry["time"]),
-                server_type=server[0],
-                server_index=server[1],
-                condition=CONDITIONS[entry["flag"]],
-                events=int(entry["number"]),
-            )
-            for entry in env.history[env.history["kind"] == CONDITION]
-            for server in [_names(env)[entry["node"]]]
+        changes=_rows(
+            model.ChangeModel,
+            **_servers(env, changes["node"]),
+            time=changes["time"],
+            condition=[model.CONDITIONS[condition] for condition in changes["flag"]],
+            events=changes["number"],
         ),
         expected=results,
     )
 
 
-def results_of(env: RawEnv) -> Results:
+def results_of(env: RawEnv) -> model.Results:
     """What a finished `RawEnv(..., record=True)` computed.
 
     Raises:
@@ -97,147 +72,131 @@ def results_of(env: RawEnv) -> Results:
         raise InputError("episode: not over yet, every function must be placed and completed")
     if not env.record:
         raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
-    runs = env.runs
+    runs, warm = np.sort(env.runs, order="dispatched"), warm_periods_of(env.history)
     count = sum(template.function_count for template in env.workflow_templates)
     if (runs["outcome"] == COMPLETED).sum() < count:
         raise InputError("episode: functions were skipped, which no episode file can say")
     if not env.state.cluster[0]["aside"] and (env.history["kind"] == CONDITION).any():
         raise InputError("episode: servers were changed by a script, not by changes of the Episode")
+    servers = env.state.servers
+    ledger = env.state.ledger.reshape(len(servers), -1)
+    lease_ends = servers["expiration_time"].tolist()
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, runs["wf_id"], runs["end_time"])
-    return Results(
-        runs=_runs(env),
-        warm_containers=tuple(
-            WarmModel.model_validate(
-                _place(env, period.node)
-                | {
-                    "image": period.image,
-                    "memory_mb": period.memory,
-                    "begin_time": period.begin,
-                    "end_time": period.end if period.end < INF else None,
-                }
-            )
-            for period in env.warm_periods
+    return model.Results(
+        runs=_rows(model.RunModel, **_columns_of_runs(env, runs)),
+        warm_containers=_rows(
+            model.WarmModel,
+            **_nodes(env, [period.node for period in warm]),
+            image=[period.image for period in warm],
+            memory_mb=[period.memory for period in warm],
+            begin_time=[period.begin for period in warm],
+            end_time=[period.end if period.end < INF else None for period in warm],
         ),
-        servers=_servers(env),
+        servers=_rows(
+            model.ServerLeaseModel,
+            **_servers(env, range(len(servers))),
+            lease_seconds=ledger["lease_seconds"].sum(axis=1),
+            lease_expiration_time=[max(0.0, end) if end < INF else None for end in lease_ends],
+            rent=ledger["rent"].sum(axis=1),
+        ),
         total_rent=env.total_rent,
         last_completion_time=float(ends.max()),
         workflow_completion_times=tuple(ends.tolist()),
     )
 
 
-def _runs(env: RawEnv) -> tuple[RunModel, ...]:
-    """In the order of dispatch; events of the queue are counted from 0."""
-    runs, queued = np.sort(env.runs, order="dispatched"), env.rules.order is not None
-    numbers = np.unique(np.concatenate([runs["joined"], runs["dispatched"]]))
-    return tuple(
-        RunModel.model_validate(
-            {
-                "workflow_id": int(run["wf_id"]),
-                "function_id": int(run["fn_id"]),
-                **_place(env, int(run["node"])),
-                "memory_allocated_mb": int(run["memory_alloc"]),
-                "warm": bool(run["warm"]),
-                "outcome": OUTCOMES[run["outcome"]],
-                **{key: float(run[key]) for key in MOMENTS},
-                **{part: float(run[key]) for part, key in PARTS.items()},
-                **{
-                    key: int(np.searchsorted(numbers, run[key]))
-                    for key in ("joined", "dispatched")
-                    if queued
-                },
-            }
-        )
-        for run in runs
-    )
+def _columns_of_runs(env: RawEnv, runs: np.ndarray) -> dict[str, Any]:
+    """The columns of RUN records under their names in a file."""
+    same = "queueing_time", "server_start_time", "data_transfer_time", "execution_time"
+    columns: dict[str, Any] = {
+        "workflow_id": runs["wf_id"],
+        "function_id": runs["fn_id"],
+        **_nodes(env, runs["node"]),
+        "memory_allocated_mb": runs["memory_alloc"],
+        "warm": runs["warm"] == 1,
+        "outcome": [model.OUTCOMES[outcome] for outcome in runs["outcome"]],
+        "container_cold_start_time": runs["cold_start_time"],
+        **{key: runs[key] for key in (*model.MOMENTS, *same)},
+    }
+    if env.rules.order is not None:  # events of the queue are counted from 0
+        numbers = np.unique([runs["joined"], runs["dispatched"]])
+        columns |= {key: np.searchsorted(numbers, runs[key]) for key in ("joined", "dispatched")}
+    return columns
 
 
-def _servers(env: RawEnv) -> tuple[ServerLeaseModel, ...]:
-    ledger = env.state.ledger.reshape(len(env.state.servers), -1)
-    return tuple(
-        ServerLeaseModel(
-            server_type=name,
-            server_index=server_id,
-            lease_seconds=float(accounts["lease_seconds"].sum()),
-            lease_expiration_time=max(0.0, end) if end < INF else None,
-            rent=float(accounts["rent"].sum()),
-        )
-        for (name, server_id), accounts, end in zip(
-            _names(env), ledger, env.state.servers["expiration_time"].tolist(), strict=True
-        )
-    )
-
-
-def _names(env: RawEnv) -> list[tuple[str, int]]:
-    """(server type, server) of every server."""
-    return list(dict.fromkeys(place[:2] for place in env.cluster_config.places))
-
-
-def _queue(env: RawEnv) -> QueueModel | None:
+def _queue(env: RawEnv) -> model.QueueModel | None:
     """The options of the central queue, as the engine has them."""
     options, order = env.state.options[0], env.rules.order
     if order is None:
         return None
-    seconds = {
-        key: float(options[key]) if options[key] < INF else None
-        for key in ("time_slice", "starve_threshold", "patience")
-    }
     sharing = order.sharing if isinstance(order, SharedOrder) else None
-    return QueueModel(
-        order=ORDERS[options["order"]],
+    return model.QueueModel(
+        order=model.ORDERS[options["order"]],
         placement=env.rules.placement,
         sharing=sharing,
         turns_seed=env.episode.workload.turns_seed if sharing is not None else None,
         lends=bool(options["lends"]) if options["order"] == BY_WORKFLOW else None,
-        **seconds,
+        **{
+            key: float(options[key]) if options[key] < INF else None
+            for key in ("time_slice", "starve_threshold", "patience")
+        },
     )
 
 
-def _workflow(env: RawEnv, workflow: Workflow) -> WorkflowModel:
+def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
     """What was declared and drawn of a workflow."""
-    state, template, wf_id = env.state, workflow.template, workflow.wf_id
-    record = state.workflows[env.slot_of(wf_id)]
-    first = int(state.templates[record["template"]]["first_function"])
-    order = state.options[0]["order"]
-    names = template.function_names or template.function_count * ("",)
-
-    def entry(fn_id: int) -> dict[str, Any]:
-        if not len(state.images):
-            return {}
-        declared = state.waiting[first + fn_id]
-        ranked = env.rules.order is not None and ORDERS[order] == "by_rank"
-        return {
-            "image": int(declared["image"]),
-            "rank": float(declared["rank"]) if ranked else None,
-        }
-
-    return WorkflowModel(
+    state, template, work = env.state, env.workflow_templates[wf_id], env.episode.workload.work
+    record, order = state.workflows[env.slot_of(wf_id)], state.options[0]["order"]
+    first, count = state.templates[record["template"]]["first_function"], template.function_count
+    columns: dict[str, Any] = {}
+    if template.function_names:
+        columns["name"] = [name or None for name in template.function_names]
+    if len(state.images):
+        declared = state.waiting[first : first + count]
+        columns["image"] = declared["image"]
+        if env.rules.order is not None and order == BY_RANK:
+            columns["rank"] = declared["rank"]
+    return model.WorkflowModel(
         workflow_id=wf_id,
-        name=template.name if template.name not in ("", unnamed(wf_id)) else None,
-        arrival_time=workflow.arrival_time,
-        tenant=workflow.tenant,
-        work=env.episode.workload.work[wf_id] if env.episode.workload.work else None,
+        name=template.name if template.name not in ("", f"workflow {wf_id}") else None,
+        arrival_time=env.arrival_times[wf_id],
+        tenant=env.tenants[wf_id] if env.tenants else None,
+        work=work[wf_id] if work else None,
         tickets=float(record["tickets"]) if order == BY_WORKFLOW else None,
-        functions=tuple(
-            FunctionModel(
-                function_id=fn_id,
-                name=names[fn_id] or None,
-                computation=int(template.computation[fn_id]),
-                memory_required_mb=int(template.memory_req[fn_id]),
-                parallelism=int(template.parallelism[fn_id]),
-                **entry(fn_id),
-            )
-            for fn_id in range(template.function_count)
+        functions=_rows(
+            model.FunctionModel,
+            function_id=range(count),
+            computation=template.computation,
+            memory_required_mb=template.memory_req,
+            parallelism=template.parallelism,
+            **columns,
         ),
-        edges=tuple(
-            EdgeModel(source=int(source), target=int(target), data_bytes=int(data_bytes))
-            for (source, target), data_bytes in zip(
-                template.edges, template.data_bytes, strict=True
-            )
+        edges=_rows(
+            model.EdgeModel,
+            source=template.edges[:, 0],
+            target=template.edges[:, 1],
+            data_bytes=template.data_bytes,
         ),
     )
 
 
-def _place(env: RawEnv, node: int) -> dict[str, str | int]:
+def _rows(kind: type[Row], **columns: Any) -> tuple[Row, ...]:
+    """A row for each place of some columns, with numbers of Python."""
+    lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values()]
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+    return tuple(kind.model_validate(row) for row in rows)
+
+
+def _nodes(env: RawEnv, indices: Iterable[int]) -> dict[str, list[Any]]:
+    """The columns of a row that say on which NUMA node it is."""
+    places = [env.place_of(index) for index in indices]
     keys = ("server_type", "server_index", "numa_node_index")
-    return dict(zip(keys, env.place_of(node), strict=True))
+    return {key: [place[at] for place in places] for at, key in enumerate(keys)}
+
+
+def _servers(env: RawEnv, indices: Iterable[int]) -> dict[str, list[Any]]:
+    """The columns of a row that say on which server it is."""
+    columns = _nodes(env, (env.state.servers[index]["first_node"] for index in indices))
+    columns.pop("numa_node_index")
+    return columns

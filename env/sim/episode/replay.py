@@ -6,22 +6,19 @@ expected, every difference is a line on standard error and the exit code is 1. B
 exit 2.
 """
 
-import argparse
 import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from env.base.errors import InputError, located
 from env.base.pipes import until_reader_leaves
-from env.base.schema import one_line
-from env.sim.episode.episode_file import json_rows, read_episode
-from env.sim.episode.model import EpisodeFile
+from env.sim.episode.episode_file import check_files, json_text
+from env.sim.episode.model import ActionModel, EpisodeFile, Results, named
 from env.sim.episode.recorded_world import specification
 from env.sim.episode.recording import results_of
-from env.sim.episode.rows import ActionModel, Results, named
 from env.sim.events.dispatch import look_again_at
 from env.sim.view.raw_env import RawEnv
 
@@ -66,38 +63,23 @@ def differences(computed: Results, expected: Results) -> list[str]:
     Times and rents may differ by `TOLERANCE`; all else must be equal. Servers
     that were never rented may be left out of either.
     """
-    return _differences("", _comparable(computed), _comparable(expected))
+    return _differences("", _named(computed), _named(expected))
 
 
 @until_reader_leaves()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    parser = argparse.ArgumentParser(
-        usage=argparse.SUPPRESS,
-        prog="python -m env.sim.episode.replay",
-        description="Re-run episode files and print, as JSON, what the simulator computed: one "
-        "object for one file, an array for several. Exit code 1 if a file expects other numbers.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="episode file, plain or .gz")
-    files = parser.parse_args(arguments).files
     printed = []
-    found = []
-    try:
-        for file in files:
-            episode = read_episode(file)
-            with located(file):
-                computed = replayed(episode)
-            shown = {"name": episode.name} | computed.model_dump(exclude_none=True)
-            printed.append(f"{{\n{json_rows(shown, 1)}\n}}")
-            if episode.expected is not None:
-                found += [f"{file}: {line}" for line in differences(computed, episode.expected)]
-    except InputError as error:
-        print(one_line(str(error)), file=sys.stderr)
-        return 2
-    print(printed[0] if len(files) == 1 else "[\n" + ",\n".join(printed) + "\n]")
-    for line in found:
-        print(line, file=sys.stderr)
-    return 1 if found else 0
+
+    def differing(episode: EpisodeFile) -> list[str]:
+        computed = replayed(episode)
+        printed.append({"name": episode.name, **computed.model_dump(exclude_none=True)})
+        return differences(computed, episode.expected) if episode.expected is not None else []
+
+    code = check_files("env.sim.episode.replay", __doc__, arguments, differing, sys.stderr)
+    if code < 2:
+        print(json_text(printed if len(printed) > 1 else printed[0]))
+    return code
 
 
 def _place(env: RawEnv, action: ActionModel) -> None:
@@ -133,34 +115,27 @@ def _choose(env: RawEnv, action: ActionModel) -> None:
     env.choose(None)
 
 
-def _comparable(results: Results) -> dict[str, Any]:
-    """`results` with rows under the names of what they are about, for matching and reading."""
-    return {
-        key: dict(_named_rows(key, value)) if isinstance(value, tuple) else value
-        for key, value in results.model_dump().items()
-    }
-
-
-def _named_rows(table: str, rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def _named(results: Results) -> dict[str, Any]:
+    """The numbers of each row by the row's name, so that rows of any order are compared."""
+    numbers = results.model_dump(exclude={"runs", "servers"})
     runs: Counter[str] = Counter()
-    for index, row in enumerate(rows):
-        name = str(index)
-        if table == "servers":
-            name = f"{row.pop('server_type')} {row.pop('server_index')}"
-            if not row["lease_seconds"]:
-                continue
-        elif table == "runs":
-            name = named((row.pop("workflow_id"), row.pop("function_id")))
-            runs[name] += 1
-            name += f" run {runs[name] - 1}"
-        yield name, row
+    for run in results.runs:
+        name = f"runs.{named(run.function)}"
+        numbers[f"{name} run {runs[name]}"] = run.model_dump()
+        runs[name] += 1
+    for row in results.servers:
+        if row.lease_seconds:
+            numbers[f"servers.{row.server_type} {row.server_index}"] = row.model_dump()
+    return numbers
 
 
 def _differences(where: str, computed: Any, expected: Any) -> list[str]:
-    if isinstance(computed, dict) and isinstance(expected, dict):
+    if isinstance(computed, tuple):
+        computed, expected = dict(enumerate(computed)), dict(enumerate(expected))
+    if isinstance(computed, dict):
         lines = []
         for key in computed | expected:
-            place = f"{where}.{key}" if where else key
+            place = f"{where}.{key}" if where else str(key)
             if key not in expected:
                 lines.append(f"{place}: computed, but not expected")
             elif key not in computed:
@@ -168,10 +143,9 @@ def _differences(where: str, computed: Any, expected: Any) -> list[str]:
             else:
                 lines += _differences(place, computed[key], expected[key])
         return lines
+    same = computed == expected
     if isinstance(computed, float) and isinstance(expected, float):
         same = math.isclose(computed, expected, rel_tol=0.0, abs_tol=TOLERANCE)
-    else:
-        same = computed == expected
     if same:
         return []
     return [f"{where}: {json.dumps(computed)} computed, {json.dumps(expected)} expected"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -25,28 +25,47 @@ from env.sim.node.idle_forecast import learn
 from env.sim.node.server_state import OUT_OF_SERVICE
 from env.sim.queue.central_queue import choose
 from env.sim.queue.workflow_tickets import grant
-from env.sim.state.history import WarmPeriod, listening, runs_of, warm_periods_of
-from env.sim.state.records import (
-    ASIDE,
-    CHANGE,
-    CHOOSE,
-    DONE,
-    ENTRY,
-    NONE,
-    PLACE,
-    RECYCLED,
-    SHARE,
-)
+from env.sim.state.history import listening, runs_of
+from env.sim.state.records import ASIDE, CHANGE, CHOOSE, DONE, ENTRY, NONE, PLACE, SHARE
 from env.sim.state.timers import set_timer
-from env.sim.view.cluster import Cluster
-from env.sim.view.function import Function
+from env.sim.view.hardware import Cluster
+from env.sim.view.played import Played
 from env.sim.view.recorded import Recorded
-from env.sim.view.step_log import NodeBefore, StepLog
-from env.sim.view.workload import Workload
+from env.sim.view.workload import Function, Workload
 from env.tickets.amounts import exact
 
 
-class RawEnv:
+class NodeBefore(NamedTuple):
+    """A NUMA node at the submission time, before the placement, as in `NodeStatus`."""
+
+    cpu: float
+    memory: float
+    load: float
+    total_parallelism: int
+    free_memory: int
+    time_to_first_completion: float  # seconds, as is the next; 0 on an empty node
+    time_to_last_completion: float
+
+
+class StepLog(NamedTuple):
+    """What one decision did. Times are seconds, memory is MB."""
+
+    wf_id: int  # of the function placed, as is the next
+    fn_id: int
+    server_name: str
+    server_id: int
+    numa_node_id: int
+    memory_alloc: int
+    submission_time: float
+    cold_start_time: float
+    data_transfer_time: float
+    creation_time: float
+    rent: float  # USD, for the placement and all completions up to the next decision
+    completed: tuple[tuple[int, int], ...]  # until then: (wf_id, fn_id), by (time, wf_id, fn_id)
+    target_node_before: NodeBefore
+
+
+class RawEnv(Played):
     """One episode: workflows arrive, functions become ready, the caller places each of them.
 
     Args:
@@ -63,6 +82,7 @@ class RawEnv:
         InputError: see `Episode`, `build` and, with `record`, `check_recordable`.
     """
 
+    shows = "time", "decisions", "done"
     time = Recorded(float, "Seconds: the last event.")
     total_rent = Recorded(float, "USD paid so far.")
     decisions = Recorded(int, "Decisions taken so far.")
@@ -106,9 +126,6 @@ class RawEnv:
         self._places, self._node_of = list(self.cluster_config.places), self.cluster_config.places
         self._memory_of = self.state.nodes["memory"].tolist()
         self.reset()
-
-    def __repr__(self) -> str:
-        return f"RawEnv(time={self.time}, decisions={self.decisions}, done={self.done})"
 
     def reset(self) -> None:
         """Starts the same episode again."""
@@ -167,7 +184,7 @@ class RawEnv:
         place_given = (server_name, server_id, numa_node_id)
         node = self._node_of.get(place_given)
         if node is None:
-            node = self.node_index(*place_given)
+            node = self.cluster_config.node_index(*place_given)
         if self._kind != PLACE:
             raise InputError("step: the episode is over, call reset()")
         memory = int(memory_alloc)
@@ -176,25 +193,14 @@ class RawEnv:
             raise InputError(self._refusal(node, memory_alloc, possible))
         kind, status, first, last = step(self.state, node, memory)
         self._play_on(kind)
-        wf_id, fn_id, submission, cold, transfer, creation, rent, count = self.state.log[0].item()
-        completed: tuple[tuple[int, int], ...] = ()
+        wf_id, fn_id, submitted, cold, transfer, ready, rent, count = self.state.log[0].item()
+        done: tuple[tuple[int, int], ...] = ()
         if count:
-            done = self.state.completed[:count].tolist()
-            completed = tuple((wf, fn) for _, wf, fn, _ in (sorted(done) if count > 1 else done))
+            ended = sorted(self.state.completed[:count].tolist())
+            done = tuple([(wf, fn) for _, wf, fn, _ in ended])
+        before = NodeBefore._make((*status, first, last))
         log = StepLog(
-            wf_id,
-            fn_id,
-            server_name,
-            server_id,
-            numa_node_id,
-            memory,
-            submission,
-            cold,
-            transfer,
-            creation,
-            rent,
-            completed,
-            NodeBefore._make((*status, first, last)),
+            wf_id, fn_id, *place_given, memory, submitted, cold, transfer, ready, rent, done, before
         )
         if self.record:
             self.logs.append(log)
@@ -225,13 +231,8 @@ class RawEnv:
         return runs_of(self.history)
 
     @property
-    def warm_periods(self) -> list[WarmPeriod]:
-        """What is known of warm containers, in the order in which they became idle."""
-        return warm_periods_of(self.history)
-
-    @property
     def choosing(self) -> bool:
-        """Whether the caller has to choose which of those that wait goes next."""
+        """Whether the caller has to choose which waiting function goes next."""
         return self._kind == CHOOSE
 
     @property
@@ -240,9 +241,8 @@ class RawEnv:
 
         Empty unless the caller has to choose one of them.
         """
-        if not self.choosing:
-            return ()
-        return tuple(int(index) for index in np.flatnonzero(self.state.waiting["count"]))
+        waiting = np.flatnonzero(self.state.waiting["count"]).tolist() if self.choosing else ()
+        return tuple(waiting)
 
     def choose(self, declared: int | None) -> None:
         """Lets the first waiting request of a declared function go next, and plays on.
@@ -253,8 +253,7 @@ class RawEnv:
             declared: one of `waiting`; None holds all back until something changes.
 
         Raises:
-            InputError: no request of it waits, nothing is to be chosen, or nothing would change any
-                more.
+            InputError: no request of it waits, nothing is to be chosen, or nothing would change.
         """
         if not self.choosing or (declared is not None and declared not in self.waiting):
             raise InputError(
@@ -307,36 +306,6 @@ class RawEnv:
     def played_to(self, kind: int) -> None:
         """Others have played its state, up to what `play` returned."""
         self._kind = kind
-
-    def node_index(self, server_name: str, server_id: int, numa_node_id: int) -> int:
-        """Index of a NUMA node in the records; see `ClusterConfig.node_index`."""
-        return self.cluster_config.node_index(server_name, server_id, numa_node_id)
-
-    def place_of(self, node: int) -> tuple[str, int, int]:
-        """(server name, server id, NUMA node id) of an index in the records."""
-        return self._places[node]
-
-    def function_index(self, wf_id: int, fn_id: int) -> int:
-        """Index of a function in the records, NONE before its workflow arrives.
-
-        Raises:
-            InputError: the workflow has ended and its records serve another one.
-        """
-        slot = self.slot_of(wf_id)
-        if slot == NONE:
-            return NONE
-        return slot * int(self.state.cluster[0]["functions_per_slot"]) + fn_id
-
-    def slot_of(self, wf_id: int) -> int:
-        """Index of a workflow in the records, NONE before it arrives.
-
-        Raises:
-            InputError: as for `function_index`.
-        """
-        slot = int(self.state.slot_of[wf_id])
-        if slot == RECYCLED:
-            raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
-        return slot
 
     def _play_on(self, kind: int) -> None:
         """On from what the engine stopped at, to the end or to what the caller has to decide."""

@@ -1,13 +1,42 @@
-"""`Recorded`: an attribute of a view that is a field of its record."""
+"""What views have in common: how they print, and attributes that are fields of a record."""
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from env.sim.state.block import State
 
 T = TypeVar("T")
 
 
+class Printed:
+    """What prints itself as its class and the attributes that it `shows`."""
+
+    shows: ClassVar[tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.shows)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class View(Printed):
+    """Reads one record of a `table` of the state."""
+
+    table: ClassVar[str]
+
+    def __init__(self, state: State, index: int) -> None:
+        self.state = state
+        self.index = index
+
+    @property
+    def _record(self) -> np.void:
+        record: np.void = getattr(self.state, self.table)[self.index]
+        return record
+
+
 class Recorded(Generic[T]):
-    """A field of the view's `_record`, of the attribute's name unless told, as a number."""
+    """A field of the view's `_record` as a number; `field` if its name is not the attribute's."""
 
     def __init__(self, kind: Callable[[Any], T], doc: str, field: str = "") -> None:
         self._kind, self.__doc__, self._field = kind, doc, field
@@ -20,11 +49,12 @@ class Recorded(Generic[T]):
 
 
 class RecordedOnce(Recorded[T | None]):
-    """The same; None as long as the view's attribute `when` is false."""
+    """The same in some states of the view; None in other states and as long as it is nan."""
 
-    def __init__(self, kind: Callable[[Any], T], doc: str, when: str) -> None:
+    def __init__(self, kind: Callable[[Any], T], doc: str, *states: int) -> None:
         super().__init__(kind, doc)
-        self._when = when
+        self._states = states
 
     def __get__(self, view: Any, owner: type | None = None) -> T | None:
-        return super().__get__(view) if getattr(view, self._when) else None
+        number = super().__get__(view) if view._state in self._states else None
+        return number if number == number else None

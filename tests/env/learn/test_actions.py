@@ -149,7 +149,7 @@ def test_an_action_may_be_written_over_once_it_is_taken() -> None:
     action[0] = 7
     env.step(action)  # so the first type has bid 0, and the second wins
     functions = env._env.raw_env.workload.workflows[0].functions
-    assert [f"server_{one.server_name}" for one in functions if one.server_name] == [second]
+    assert [f"server_{one.place[0]}" for one in functions if one.place] == [second]
 
 
 def test_a_batch_of_no_number_of_environments_is_refused() -> None:

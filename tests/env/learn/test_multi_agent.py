@@ -151,7 +151,7 @@ def test_a_node_without_the_memory_is_masked(layout):
             }
             seen, _, ends, *_ = env.step(acts)
         (function,) = env.raw_env.workload.workflows[0].functions
-        kind = config["cluster"]["server_types"][function.server_name]
+        kind = config["cluster"]["server_types"][function.place[0]]
         assert function.memory_alloc <= kind["memory_mb_per_numa_node"]
 
 
@@ -162,7 +162,7 @@ def test_highest_bid_wins_and_ties_go_to_the_first_type():
         env.reset(seed=0)
         function = env.raw_env.current_function
         env.step({name: np.array([bid, 2]) for name, bid in zip(names, bids, strict=True)})
-        assert f"server_{function.server_name}" == names[winner]
+        assert f"server_{function.place[0]}" == names[winner]
 
 
 @pytest.mark.parametrize("tiers", [[0.5, 0.75, 1.0], [1.0]])
@@ -180,7 +180,7 @@ def test_hierarchical_agents_act_in_turn(tiers):
         observations, rewards, *_ = env.step({name: action})
         assert set(rewards) == (set(env.possible_agents) if name == second else set())
     assert list(observations) == list(actions)[:1]
-    assert f"server_{function.server_name}" == second
+    assert f"server_{function.place[0]}" == second
     assert function.memory_alloc == function.memory_req
 
 

@@ -13,8 +13,7 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import replayed
-from env.sim.view.raw_env import RawEnv
-from env.sim.view.step_log import StepLog
+from env.sim.view.raw_env import RawEnv, StepLog
 from tests.env.small import functions
 from tests.episodes import begun
 from tests.reference_inputs import Decided, play_plain

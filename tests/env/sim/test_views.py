@@ -25,7 +25,6 @@ def test_a_workflow_tells_who_is_in_which_state():
     action = CHAIN.actions[0]
     env.step(*action.place, action.memory_allocated_mb)
     assert (workflow.finished_functions, workflow.submitted_functions) == ({0}, {1})
-    assert [function.fn_id for function in env.workload.queue] == [1]
 
 
 def test_a_workflow_tells_whose_it_is():

@@ -103,7 +103,7 @@ def test_a_server_goes_down_and_comes_back(world: str, phase: str) -> None:
         assert second.completion_time == (68.0 if hourly else 48.0)
     else:
         assert second.state == "SUBMITTED"
-        assert second.server_id is None
+        assert second.place is None
     with pytest.raises(InputError, match=r"server s 0 is down, it takes nothing new$"):
         env.step("s", 0, 0, 1)
     waiting = env.current_function
@@ -120,7 +120,7 @@ def test_a_server_goes_down_and_comes_back(world: str, phase: str) -> None:
     if phase != "idle":
         # A container for 5 s, the data at 1e12 bytes a second, and 20 s of work, all of it.
         assert second.completion_time == pytest.approx(time + 5.0 + 20.0)
-        assert second.server_id == 1
+        assert second.place == ("s", 1, 0)
     record = env.state.functions[env.function_index(0, 1)]
     assert record["attempt"] == (0 if phase == "idle" else 1)
     probe = env.workload.workflows[1].functions[0]

@@ -27,7 +27,7 @@ def test_speed_records(wf_id: int, speeds: list[tuple[float, int]]) -> None:
     (path,) = (PROJECT / "tests" / "golden").glob("03*.json")
     ((server,),) = played(read_episode(path)).cluster.servers.values()
     changes: list[tuple[float, int]] = []
-    for record in server.numa_nodes[0].speed_records(wf_id, 0):
-        if record.speed > 0 and (not changes or changes[-1][1] != record.speed):
-            changes.append((record.timestamp, record.speed))
+    for time, speed in server.numa_nodes[0].speed_records(wf_id, 0):
+        if speed > 0 and (not changes or changes[-1][1] != speed):
+            changes.append((time, speed))
     assert changes == speeds

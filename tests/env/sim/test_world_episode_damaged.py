@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.model import Results
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, main, replayed
-from env.sim.episode.rows import Results
 from tests.documents import Change, left_out, put, refused_in_a_line
 from tests.env.sim.test_episode_file import CHAIN
 from tests.recorded_worlds import crowded, shared, trace, world
