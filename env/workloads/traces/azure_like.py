@@ -87,7 +87,7 @@ class AzureLike(Strict):
                 counts=counts[:, invoked],
                 durations=np.clip(durations[invoked], min_duration, self.longest_duration),
             ),
-            skipped={"functions never invoked": self.functions - len(invoked)},
+            counts={"functions never invoked, left out": self.functions - len(invoked)},
         )
 
     def _daily_rate(self, rng: np.random.Generator) -> float:

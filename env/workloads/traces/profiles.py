@@ -20,8 +20,6 @@ from env.workloads.traces.trace import ANNOTATION_KEY, FunctionProfiles
 from env.workloads.traces.trace_recording import Recording
 
 MS_PER_SECOND = 1_000
-MEMORY_DRAWN = "memory drawn"
-"""The assumption that a function's memory was not measured."""
 COLD_START_TABLE = Path(__file__).with_name("cold_start.csv")
 
 Runtime = Literal["python", "nodejs", "java", "dotnet", "ruby", "go"]
@@ -119,7 +117,7 @@ def annotate_functions(
         factor = _log_uniform(rng, rules.cold_start_factor)
         given_over_used = _log_uniform(rng, rules.memory_factor)
         if math.isnan(measured):
-            counts[MEMORY_DRAWN] += 1
+            counts["memory drawn"] += 1
         amount = given_over_used * (drawn if math.isnan(measured) else measured)
         if amount < rules.min_memory:
             counts["memory raised to min_memory"] += 1

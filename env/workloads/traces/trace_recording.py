@@ -127,8 +127,7 @@ class Recording:
         names: F names.
         memory: MB, float64 (F,); not a number where it was not measured.
         invocations: of the F functions, each of them at least once.
-        skipped: rows that could not be used, by the reason.
-        assumptions: how often a rule had to decide, by what it decided.
+        counts: what was left out or assumed, and how often.
         stated_duration: seconds, float64 (F,), mean that the source states, where it states one.
         groups: what the source says the functions belong to, F names each: `owner`, `app`.
     """
@@ -137,8 +136,7 @@ class Recording:
     names: tuple[str, ...]
     memory: np.ndarray
     invocations: Invocations
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    assumptions: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     stated_duration: np.ndarray | None = None
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

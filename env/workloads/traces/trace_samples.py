@@ -1,7 +1,7 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,12 +19,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.generator import turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
-from env.workloads.traces.profiles import (
-    MEMORY_DRAWN,
-    ProfileRules,
-    annotate_functions,
-    largest_memory,
-)
+from env.workloads.traces.profiles import ProfileRules, annotate_functions, largest_memory
 from env.workloads.traces.sampling import Sampling, choose_functions, play
 from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace, earlier
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
@@ -218,7 +213,7 @@ class TraceGenerator:
 
 
 def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What training draws from a trace with, in words and counted, as `told` has it of workflows.
+    """What training draws from a trace with, in words and counted, as run.json holds it.
 
     Args:
         workload: the group `workload` with a `source`, in plain containers.
@@ -226,21 +221,15 @@ def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
     _, drawn = annotate_functions(recording, config.annotation, config.seed)
-    functions = len(recording.names)
-    text = "; ".join(_decided(recording, functions, drawn))
-    counts = {**recording.skipped, **(Counter(recording.assumptions) + drawn)}
-    of_source = {"text": text, "functions": functions, "counts": counts}
-    return {recording.source: of_source} if text else {}
+    counts = Counter(recording.counts) + drawn
+    if not counts:
+        return {}
+    text, functions = "; ".join(_in_words(counts)), len(recording.names)
+    return {recording.source: {"text": text, "functions": functions, "counts": dict(counts)}}
 
 
-def _decided(recording: Recording, functions: int, drawn: Counter[str]) -> Iterator[str]:
-    """What rows were passed over and what was drawn for so many functions, in words."""
-    assumed = Counter(recording.assumptions) + drawn
-    if count := assumed.pop(MEMORY_DRAWN, 0):
-        yield f"{MEMORY_DRAWN} for {count} of {functions} functions"
-    for label, counts in (("passed over", recording.skipped), ("assumed", assumed)):
-        if counts:
-            yield f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+def _in_words(counts: Mapping[str, int]) -> list[str]:
+    return [f"{what}: {count}" for what, count in counts.items()]
 
 
 @lru_cache(maxsize=8)
@@ -281,19 +270,17 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
 
 
 def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
-    """Whose each function is: the first characters of the source's names that tell all apart."""
+    """Whose each function is: as many first characters of the names as tell all of them apart."""
     if kind is None:
         return ()
     if kind not in sample.groups:
-        known = ", ".join(sample.groups) or "null"
-        raise InputError(f"workload.tenants: {sample.source} says no {kind}, allowed: {known}")
-    whole = sample.groups[kind]
-    length = next(
-        length
-        for length in range(SHORTEST_NAME, max(SHORTEST_NAME, *map(len, whole)) + 1)
-        if len({name[:length] for name in whole}) == len(set(whole))
-    )
-    return tuple(name[:length] for name in whole)
+        allowed = ", ".join(sample.groups) or "null"
+        raise InputError(f"workload.tenants: {sample.source} says no {kind}, allowed: {allowed}")
+    names = sample.groups[kind]
+    length = SHORTEST_NAME
+    while len({name[:length] for name in names}) < len(set(names)):
+        length += 1
+    return tuple(name[:length] for name in names)
 
 
 def _report(
@@ -305,13 +292,13 @@ def _report(
     """
     requests = sample.invocations.count(sampling.start, sampling.end)
     work = float(requests @ sample.invocations.mean_duration)
-    stated = 0.0 if sample.stated_duration is None else float(requests @ sample.stated_duration)
-    seconds, functions = sampling.minutes * SECONDS_PER_MINUTE, len(sample.names)
+    seconds = sampling.minutes * SECONDS_PER_MINUTE
     parts = [
-        f"{recording.source}: {functions} of {len(recording.names)} functions, "
+        f"{recording.source}: {len(sample.names)} of {len(recording.names)} functions, "
         f"{requests.sum()} requests in {seconds:g} s, of which a share of {sampling.ratio:g} "
         f"keeps {sampling.ratio * work / seconds:.3g} cores busy"
     ]
-    if stated:
+    if sample.stated_duration is not None and requests.any():
+        stated = float(requests @ sample.stated_duration)
         parts.append(f"durations drawn / stated: {work / stated:.3f}")
-    return "; ".join((*parts, *_decided(recording, functions, counts)))
+    return "; ".join((*parts, *_in_words(Counter(recording.counts) + counts)))
