@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
 from env.sim.declared.resources import NamedResources
-from env.workloads.task_graph import Task, TaskGraph, positions
+from env.workloads.task_graph import Task, TaskGraph, position, positions
 
 
 class InlineFunction(Strict):
@@ -92,11 +92,8 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
     edge_bytes: dict[tuple[int, int], int] = {}
     for edge in entry.edges:
         label = f"{where}: edge {edge.source} -> {edge.target}"
-        for end in (edge.source, edge.target):
-            if end not in index:
-                raise InputError(f"{label} names '{end}', known are {', '.join(index)}")
-        key = (index[edge.source], index[edge.target])
-        if key in edge_bytes:
+        ends = [position(end, index, f"{label}:") for end in (edge.source, edge.target)]
+        if (ends[0], ends[1]) in edge_bytes:
             raise InputError(f"{label} is declared twice")
-        edge_bytes[key] = edge.data_bytes
+        edge_bytes[ends[0], ends[1]] = edge.data_bytes
     return TaskGraph(name, where, tasks, edge_bytes, measured=False)

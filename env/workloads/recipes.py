@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.schema import ASCENDING, Strict, Weight, as_range
-from env.workloads.task_graph import Task, TaskGraph, graph_from_files, named, positions
+from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
 
 RecipeName = Literal[
     "blast",
@@ -105,8 +105,8 @@ def recipe_graph(
             name=task_id,
             category=task.name,
             runtime=task.runtime,
-            reads={named(file.file_id): file.size for file in task.input_files},
-            writes={named(file.file_id): file.size for file in task.output_files},
+            reads={file.file_id: file.size for file in task.input_files},
+            writes={file.file_id: file.size for file in task.output_files},
         )
         for task_id, task in made.tasks_map.items()
     )

@@ -3,7 +3,6 @@
 A pool is filled once in a process; episodes sample it.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from env.base.files import MOST_BYTES
 from env.base.schema import Strict, Weight, validated
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
-from env.workloads.assumptions import Assumptions, told, told_together
+from env.workloads.assumptions import Assumptions, summary
 from env.workloads.inline import InlineEntry, inline_graph
 from env.workloads.recipes import RecipeEntry, recipe_graph
 from env.workloads.task_graph import TaskGraph
@@ -169,19 +168,19 @@ def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
 def assumed_of(
     worlds: Iterable[tuple[Mapping[str, Any], int]], pool: PoolName
 ) -> dict[str, dict[str, Any]]:
-    """What was assumed of the workflows of a pool, as run.json holds it; see `told`.
+    """What was assumed of the workflows of a pool, as run.json holds it; see `summary`.
 
     Args:
         worlds: of each the group `workflow`, in plain containers, and the operations per second of
             the cluster's reference core. What several have in common counts once.
-        pool: of the two.
+        pool: training or evaluation.
     """
     sources: dict[tuple[AnnotationRules, int], dict[str, Assumptions]] = defaultdict(dict)
     for workflow, core_speed in worlds:
         config = validated(WorkflowConfig, workflow, "workflow")
-        found = template_pools(config, core_speed)[pool]
-        sources[config.annotation, core_speed] |= found.assumptions
-    return told_together([told(each, rules) for (rules, _), each in sources.items()])
+        assumed = template_pools(config, core_speed)[pool].assumptions
+        sources[config.annotation, core_speed] |= assumed
+    return summary((rules, assumed) for (rules, _), assumed in sources.items())
 
 
 @lru_cache(maxsize=8)
@@ -191,43 +190,33 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 
 
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
-    templates: list[WorkflowTemplate] = []
-    entries: list[str] = []
-    weights: list[float] = []
-    assumptions: dict[str, Assumptions] = {}
+    rows: list[tuple[WorkflowTemplate, str, float]] = []
+    assumptions: dict[str, Assumptions] = defaultdict(Assumptions)
     for name, entry in config.entries.items():
-        found = len(templates)
-        for graph in _graphs(name, entry, pool, config.max_bytes):
+        graphs = _graphs(name, entry, pool, config.max_bytes)
+        for graph in graphs:
             template, counts = annotate(graph, config.annotation, core_speed)
-            templates.append(template)
-            most_cores = max(math.ceil(task.cores or 0) for task in graph.tasks)
-            assumed = Assumptions(1, len(graph.tasks), most_cores, counts)
-            assumptions[graph.where] = assumptions.get(graph.where, Assumptions()) + assumed
-        found = len(templates) - found
-        entries += [name] * found
-        weights += [entry.weight / found] * found
+            rows.append((template, name, entry.weight / len(graphs)))
+            assumptions[graph.where] += Assumptions(1, len(graph.tasks), counts)
+    templates, entries, weights = zip(*rows, strict=True)
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
-    return TemplatePool(tuple(templates), tuple(entries), shares, dict(assumptions))
+    return TemplatePool(templates, entries, shares, dict(assumptions))
 
 
 def _graphs(
     name: str, entry: RecipeEntry | FilesEntry | InlineEntry, pool: PoolName, max_bytes: int
-) -> Iterable[TaskGraph]:
+) -> list[TaskGraph]:
     where = f"workflow: mix.{name}"
     if isinstance(entry, InlineEntry):
         return [inline_graph(entry, name, where)]
     if isinstance(entry, FilesEntry):
         other = entry.evaluation_path if pool == "evaluation" else None
-        found = find_workflow_files(other or entry.path)
-        return [read_workflow_file(file, max_bytes, inside) for file, inside in found.items()]
+        files = find_workflow_files(other or entry.path)
+        return [read_workflow_file(file, max_bytes, inside) for file, inside in files.items()]
     count = entry.training_templates if pool == "training" else entry.evaluation_templates
-    return (
-        recipe_graph(
-            entry,
-            np.random.SeedSequence(entry.seed, spawn_key=(POOLS.index(pool), number)),
-            f"{name}-{pool}-{number}",
-            where,
-        )
-        for number in range(count)
-    )
+    seeds = np.random.SeedSequence(entry.seed, spawn_key=(POOLS.index(pool),)).spawn(count)
+    return [
+        recipe_graph(entry, seed, f"{name}-{pool}-{number}", where)
+        for number, seed in enumerate(seeds)
+    ]

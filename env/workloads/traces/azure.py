@@ -286,7 +286,7 @@ def _means(
         counts: is added to.
     """
     rows: dict[Key, list[int]] = defaultdict(list)
-    for row in np.flatnonzero(~np.isnan(figures).any(axis=1)):
+    for row in np.flatnonzero(~np.isnan(figures).any(axis=1)).tolist():
         rows[keys[row]].append(row)
     counts[f"{kind} of functions without invocations, left out"] = len(rows.keys() - set(wanted))
     means = {}

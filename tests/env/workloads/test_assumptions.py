@@ -47,7 +47,7 @@ WHOLE = [record(number, **ALL) for number in range(4)]
         (
             [*WHOLE[:3], record(3, **ALL | {"coreCount": 64.0})],
             True,
-            "cores: 1 of 4 cut from up to 64 to 16, work kept",
+            "cores: 1 of 4 cut to 16, work kept",
         ),
         (
             [

@@ -170,7 +170,7 @@ def test_a_validated_path_means_the_same_elsewhere(
         ("study", "evaluation_path", "x", "evaluation_path needs path, which is not given"),
         ("study", "mix.blast", {"recip": "blast"}, "mix.blast: one of the keys recipe, path, fun"),
         ("tiny", "mix.chain.functions", [], "mix.chain: no tasks, at least 1 is needed"),
-        ("tiny", "mix.chain.edges.0.to", 9, "mix.chain: edge 0 -> 9 names '9', known are 0, 1, 2"),
+        ("tiny", "mix.chain.edges.0.to", 9, "mix.chain: edge 0 -> 9: '9', no such task"),
         (
             "tiny",
             "mix.chain.edges.0",
