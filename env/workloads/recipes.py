@@ -5,19 +5,17 @@ from distributions fitted to measurements. It takes no seed, so the global gener
 are seeded, and put back as they were, around every call.
 """
 
-import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import networkx as nx
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
+from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict, Weight, as_range
 from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
 
@@ -36,7 +34,6 @@ RecipeName = Literal[
 
 ENDS = ("SRC", "DST")
 """Nodes that WfCommons puts before and after every graph and counts as tasks, but never runs."""
-
 
 Tasks = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -60,27 +57,6 @@ class RecipeEntry(Strict):
     evaluation_templates: int = Field(default=5, ge=1, le=10_000)
     weight: Weight = 1.0
 
-    @model_validator(mode="after")
-    def _large_enough(self) -> Self:
-        least = minimum_tasks(self.recipe)
-        if self.num_tasks[0] < least:
-            raise ValueError(
-                f"num_tasks is {self.num_tasks[0]}, recipe '{self.recipe}' needs at least {least} "
-                "(its smallest measured workflow)"
-            )
-        return self
-
-
-@cache
-def minimum_tasks(recipe: str) -> int:
-    """Tasks of the smallest workflow that a recipe can make; read without importing WfCommons."""
-    package = find_spec("wfcommons")
-    assert package is not None and package.origin is not None
-    folder = Path(package.origin).parent / "wfchef" / "recipes" / recipe / "microstructures"
-    summary = json.loads((folder / "summary.json").read_text())
-    orders: list[int] = [base["order"] for base in summary["base_graphs"].values()]
-    return min(orders) - len(ENDS)
-
 
 def recipe_graph(
     entry: RecipeEntry, seed_sequence: np.random.SeedSequence, name: str, where: str
@@ -94,12 +70,19 @@ def recipe_graph(
         seed_sequence: of this workflow.
         name: what to call it.
         where: the config key, for errors.
+
+    Raises:
+        InputError: no workflow that the recipe was measured with is as small.
     """
     low, high = entry.num_tasks
     num_tasks = int(np.random.default_rng(seed_sequence).integers(low, high, endpoint=True))
     with _seeded_globals(seed_sequence):
-        made = _recipe_class(entry.recipe).from_num_tasks(num_tasks + len(ENDS))
-        made.build_workflow(name)
+        recipe = _recipe_class(entry.recipe).from_num_tasks(num_tasks + len(ENDS))
+        try:
+            recipe.build_workflow(name)
+        except ValueError as error:
+            fault = f"{error} ({len(ENDS)} are its ends); a higher num_tasks is needed"
+            raise InputError(f"{where}: recipe '{entry.recipe}': {fault}") from None
     tasks = tuple(
         Task(
             name=task_id,
@@ -108,12 +91,12 @@ def recipe_graph(
             reads={file.file_id: file.size for file in task.input_files},
             writes={file.file_id: file.size for file in task.output_files},
         )
-        for task_id, task in made.tasks_map.items()
+        for task_id, task in recipe.tasks_map.items()
     )
-    index = positions(made.tasks_map, where)
+    index = positions(recipe.tasks_map, where)
     edges = {
         (index[parent], index[child])
-        for child, parents in made.tasks_parents.items()
+        for child, parents in recipe.tasks_parents.items()
         for parent in parents
     }
     return graph_from_files(name, where, tasks, edges, {})
