@@ -9,7 +9,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,14 +37,9 @@ MOST_A_MINUTE = 10_000_000
 APPLICATION = ("HashOwner", "HashApp")
 FUNCTION = (*APPLICATION, "HashFunction")
 LONGEST_MS = LONGEST * MS_PER_SECOND
-DURATIONS_MS = (
-    "Average",
-    *(f"percentile_Average_{round(100 * point)}" for point in QUANTILES),
-)
-MEMORY_MB = (
-    "AverageAllocatedMb",
-    *(f"AverageAllocatedMb_pct{percent}" for percent in (1, 5, 25, 50, 75, 95, 99, 100)),
-)
+DURATIONS_MS = ("Average", *(f"percentile_Average_{round(100 * point)}" for point in QUANTILES))
+PERCENTS_MB = (1, 5, 25, 50, 75, 95, 99, 100)
+MEMORY_MB = ("AverageAllocatedMb", *map("AverageAllocatedMb_pct{}".format, PERCENTS_MB))
 MOST_FUNCTIONS = 1_000
 """Functions of an application, up to which a figure of memory is taken for a share."""
 
@@ -146,10 +140,8 @@ class Azure2019(Strict):
     def _durations(self, functions: Collection[Key], counts: Counter[str]) -> dict[Key, np.ndarray]:
         """Milliseconds by function: the average, then the percentiles."""
         file = self._file(self.durations)
-        columns = _percentiles(file, FUNCTION, DURATIONS_MS, "Count", LONGEST_MS)
-        figures = _rows(columns, DURATIONS_MS)
-        keys = _keys(columns, FUNCTION)
-        return _means(keys, figures, columns["Count"], functions, "durations", counts)
+        rows = _figures(file, FUNCTION, DURATIONS_MS, "Count", LONGEST_MS)
+        return _means(*rows, functions, "durations", counts)
 
     def _memory(self, functions: Collection[Key], counts: Counter[str]) -> dict[Key, float]:
         """MB by function; functions without memory are left out."""
@@ -160,22 +152,14 @@ class Azure2019(Strict):
             raise InputError(f"{file.path}: no such file; workload.source.memory=null draws memory")
         # The original has one row an application, some excerpts one a function.
         parts = FUNCTION if "HashFunction" in file.header else APPLICATION
-        columns = _percentiles(file, parts, MEMORY_MB, "SampleCount", LARGEST_MEMORY)
-        keys = _keys(columns, parts)
-        averages = np.where(columns[MEMORY_MB[0]] > 0, columns[MEMORY_MB[0]], math.nan)
-        shared: set[Key] = set()
-        if parts == FUNCTION:
-            for row, figures in enumerate(_rows(columns, MEMORY_MB)):
-                sharing = _functions_of_shares(figures)
-                if sharing > 1:
-                    averages[row] *= sharing
-                    shared.add(keys[row])
+        keys, figures, weights = _figures(file, parts, MEMORY_MB, "SampleCount", LARGEST_MEMORY)
+        shares = [_functions_of_shares(row) if parts == FUNCTION else 1 for row in figures]
+        averages = figures[:, :1] * np.reshape(shares, (-1, 1))
+        averages[averages == 0] = math.nan
         owners = {function: function[: len(parts)] for function in functions}
-        means = _means(
-            keys, averages[:, None], columns["SampleCount"], owners.values(), "memory", counts
-        )
-        merged = len(shared & means.keys())
-        counts["memory shares, multiplied to the application's"] = merged
+        means = _means(keys, averages, weights, owners.values(), "memory", counts)
+        shared = {key for key, share in zip(keys, shares, strict=True) if share > 1}
+        counts["memory shares, multiplied to the application's"] = len(shared & means.keys())
         return {function: means[key][0] for function, key in owners.items() if key in means}
 
     def _file(self, name: str) -> CsvFile:
@@ -244,25 +228,23 @@ class Azure2021(Strict):
         )
 
 
-def _percentiles(
-    file: CsvFile, texts: Iterable[str], figures: Sequence[str], weight: str, most: float
-) -> dict[str, np.ndarray]:
-    """Columns of an average and ascending percentiles, nan where blank, and of the weight.
+def _figures(
+    file: CsvFile, texts: Sequence[str], names: Sequence[str], weight: str, most: float
+) -> tuple[list[Key], np.ndarray, np.ndarray]:
+    """Keys of the rows, averages and percentiles (R, K), nan where blank, and weights (R,).
 
     A weight is 0 where it is blank, or not there as in some excerpts.
     """
-    numbers = dict.fromkeys(figures, most)
-    if weight in file.header:
-        numbers[weight] = LARGEST_WHOLE
-    columns = file.read(texts, numbers, blanks=True)
-    for low, high in pairwise(figures[1:]):
-        descends = columns[low] > columns[high]
-        if descends.any():
-            row = int(np.argmax(descends))
-            value = f"{columns[high][row]:g}, below {low}, {columns[low][row]:g}"
-            raise file.error(row, high, value, "percentiles must ascend")
-    weights = columns.get(weight, np.zeros(len(columns[figures[0]])))
-    return columns | {weight: np.nan_to_num(weights)}
+    weighted = {weight: LARGEST_WHOLE} if weight in file.header else {}
+    columns = file.read(texts, dict.fromkeys(names, most) | weighted, blanks=True)
+    figures = _rows(columns, names)
+    descends = (np.diff(figures[:, 1:]) < 0).any(axis=1)
+    if descends.any():
+        row = int(np.argmax(descends))
+        values = ", ".join(f"{figure:g}" for figure in figures[row, 1:])
+        raise file.error(row, f"{names[1]} and so on", values, "percentiles must ascend")
+    weights = columns.get(weight, np.zeros(len(figures)))
+    return _keys(columns, texts), figures, np.nan_to_num(weights)
 
 
 def _means(

@@ -103,36 +103,37 @@ def annotate_functions(
     Returns:
         The profiles, and how often each rule had to decide.
     """
-    counts: Counter[str] = Counter()
-    memory = np.empty(len(recording.names), np.int64)
-    cold_start = np.empty(len(recording.names))
     shares = np.array([rules.runtime_shares.get(runtime, 0.0) for runtime in RUNTIMES])
     shares /= shares.sum()
-    for j, (name, measured) in enumerate(zip(recording.names, recording.memory, strict=True)):
+    draws: list[float] = []
+    for name in recording.names:
         stream = np.random.SeedSequence(seed, spawn_key=(ANNOTATION_KEY, zlib.crc32(name.encode())))
         rng = np.random.default_rng(stream)
         # All are drawn for every function, so that none shifts the others.
-        drawn = rules.missing_memory.draw(rng)
-        runtime = RUNTIMES[rng.choice(len(RUNTIMES), p=shares)]
-        factor = _log_uniform(rng, rules.cold_start_factor)
-        given_over_used = _log_uniform(rng, rules.memory_factor)
-        if math.isnan(measured):
-            counts["memory drawn"] += 1
-        amount = given_over_used * (drawn if math.isnan(measured) else measured)
-        if amount < rules.min_memory:
-            counts["memory raised to min_memory"] += 1
-        if amount > rules.max_memory:
-            counts["memory cut to max_memory"] += 1
-        memory[j] = math.ceil(min(max(amount, rules.min_memory), rules.max_memory))
-        cold_start[j] = factor * hello_world_cold_start(runtime, float(memory[j]))
+        draws += [rules.missing_memory.draw(rng), rng.choice(len(RUNTIMES), p=shares)]
+        draws += [_log_uniform(rng, rules.cold_start_factor)]
+        draws += [_log_uniform(rng, rules.memory_factor)]
+    drawn_memory, runtimes, cold_factor, memory_factor = np.reshape(draws, (-1, 4)).T
+    missing = np.isnan(recording.memory)
+    amount = memory_factor * np.where(missing, drawn_memory, recording.memory)
+    memory = _containers(amount, rules)
+    hello_world = [
+        hello_world_cold_start(RUNTIMES[int(runtime)], size)
+        for runtime, size in zip(runtimes, memory.tolist(), strict=True)
+    ]
     profiles = FunctionProfiles(
         names=recording.names,
         execution=recording.invocations.mean_duration,
-        cold_start=cold_start,
+        cold_start=cold_factor * hello_world,
         memory=memory,
-        parallelism=np.ones(len(recording.names), np.int64),
+        parallelism=np.ones(len(memory), np.int64),
     )
-    return profiles, counts
+    counts = {
+        "memory drawn": int(missing.sum()),
+        "memory raised to min_memory": int((amount < rules.min_memory).sum()),
+        "memory cut to max_memory": int((amount > rules.max_memory).sum()),
+    }
+    return profiles, +Counter(counts)
 
 
 def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
@@ -154,21 +155,23 @@ def largest_memory(recording: Recording, rules: ProfileRules) -> np.ndarray:
         MB, int64 (F,).
     """
     amount = np.nan_to_num(rules.memory_factor[1] * recording.memory, nan=rules.max_memory)
-    return np.ceil(np.clip(amount, rules.min_memory, rules.max_memory)).astype(np.int64)
+    return _containers(amount, rules)
 
 
-def hello_world_cold_start(runtime: Runtime, memory: float) -> float:
-    """Seconds, median of the measured cold starts at the memory size (MB) nearest to `memory`."""
-    sizes = _cold_starts()[runtime]
-    return sizes[min(sizes, key=lambda size: abs(size - memory))]
+def _containers(memory: np.ndarray, rules: ProfileRules) -> np.ndarray:
+    """Whole MB within the bounds, int64."""
+    return np.ceil(np.clip(memory, rules.min_memory, rules.max_memory)).astype(np.int64)
 
 
 @cache
-def _cold_starts() -> dict[str, dict[int, float]]:
-    """Runtime to memory size (MB) to seconds."""
-    table: dict[str, dict[int, float]] = {}
-    with COLD_START_TABLE.open(newline="") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            sizes = table.setdefault(row["runtime"], {})
-            sizes[int(row["memory_mb"])] = float(row["p50_ms"]) / MS_PER_SECOND
-    return table
+def hello_world_cold_start(runtime: Runtime, memory: float) -> float:
+    """Seconds, median of the measured cold starts at the memory size (MB) nearest to `memory`."""
+    rows = [row for row in _cold_starts() if row["runtime"] == runtime]
+    nearest = min(rows, key=lambda row: abs(int(row["memory_mb"]) - memory))
+    return float(nearest["p50_ms"]) / MS_PER_SECOND
+
+
+@cache
+def _cold_starts() -> list[dict[str, str]]:
+    lines = COLD_START_TABLE.read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))

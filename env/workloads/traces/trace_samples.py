@@ -71,14 +71,6 @@ class TraceSample:
     tenants: tuple[str, ...] = ()
     turns_seed: int = 0
 
-    @property
-    def funding(self) -> Funding | None:
-        """A ticket for each tenant; None where nobody is told apart."""
-        if not self.tenants:
-            return None
-        grants = {name: {"tickets": 1.0} for name in self.tenants}
-        return validated(Funding, {"tenants": grants}, "workload.tenants")
-
     def episode(self, core_speed: int) -> EpisodeWorkload:
         """The window as workflows of one function each, with the work that is drawn.
 
@@ -86,25 +78,25 @@ class TraceSample:
             core_speed: operations per second of the cluster's reference core.
         """
         profiles = self.window.profiles
-        known = profiles.templates(core_speed)
-        chunks = [np.zeros(0, REQUEST), *self.window.requests()]
-        requests = np.concatenate(chunks)
+        templates = profiles.templates(core_speed)
+        requests = np.concatenate([np.zeros(0, REQUEST), *self.window.requests()])
         functions = requests["function"].tolist()
         work = profiles.operations(requests["function"], requests["duration"], core_speed)
+        # Whoever has a function has one ticket.
+        grants = {"tenants": {name: {"tickets": 1.0} for name in self.tenants}}
         return EpisodeWorkload(
             arrival_times=tuple(requests["time"].tolist()),
-            templates=tuple(known[function] for function in functions),
+            templates=tuple(templates[function] for function in functions),
             work=tuple(work.tolist()),
-            images=Images.by_name(known, profiles.cold_start, self._earlier),
+            images=Images.by_name(templates, profiles.cold_start, self._earlier),
             tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),
-            funding=self.funding,
+            funding=validated(Funding, grants, "workload.tenants") if self.tenants else None,
             turns_seed=self.turns_seed,
         )
 
     def _earlier(self) -> np.ndarray:
         """EARLIER (K,), the executions of the history."""
-        chunks = [earlier(chunk) for chunk in self.history.requests()]
-        return np.concatenate([NOTHING_EARLIER, *chunks])
+        return np.concatenate([NOTHING_EARLIER, *map(earlier, self.history.requests())])
 
 
 class TraceGenerator:
@@ -122,8 +114,7 @@ class TraceGenerator:
         self.recording = _read(config.source, config.annotation.min_duration)
         self.config = config
         self._core_speed = core_speed
-        minutes = self.recording.invocations.minutes
-        config.sampling.check_window(self.recording.source, minutes)
+        config.sampling.check_window(self.recording.source, self.recording.invocations.minutes)
 
     def sample(self, index: int) -> TraceSample:
         """What arrives in the held-out episode number `index`.
@@ -136,13 +127,10 @@ class TraceGenerator:
         seed = self.config.seed
         if index > 0:
             seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
-        config = self.config.model_copy(update={"seed": seed})
-        sample = sample_recording(self.recording, config)
+        sample = sample_recording(self.recording, self.config.model_copy(update={"seed": seed}))
         if next(sample.window.requests(), None) is None:
-            raise InputError(
-                f"workload.sampling: nothing arrives at ratio {config.sampling.ratio:g} in episode "
-                f"{index} of seed {self.config.seed}, a higher ratio is needed"
-            )
+            ratio = self.config.sampling.ratio
+            raise _nothing_arrives(ratio, f"episode {index} of seed {self.config.seed}")
         return sample
 
     def check_training(self, cluster: ClusterConfig) -> int:
@@ -191,17 +179,15 @@ class TraceGenerator:
         last = sampling.start - sampling.minutes * sampling.compression
         ratio = min(1.0, rate * sampling.ratio)
         for _ in range(ATTEMPTS):
-            start = int(rng.integers(last + 1))
+            window = sampling.model_copy(
+                update={"start": int(rng.integers(last + 1)), "ratio": ratio}
+            )
             seed = TRAINING_SEEDS + int(rng.integers(2**32))
-            own = sampling.model_copy(update={"start": start, "ratio": ratio})
-            config = self.config.model_copy(update={"seed": seed, "sampling": own})
-            found = sample_recording(self.recording, config).episode(self._core_speed)
-            if found.templates:
-                return found
-        raise InputError(
-            f"workload.sampling: nothing arrives at ratio {ratio:g} in {ATTEMPTS} windows before "
-            f"start {sampling.start}, a higher ratio is needed"
-        )
+            config = self.config.model_copy(update={"seed": seed, "sampling": window})
+            episode = sample_recording(self.recording, config).episode(self._core_speed)
+            if episode.templates:
+                return episode
+        raise _nothing_arrives(ratio, f"{ATTEMPTS} windows before start {sampling.start}")
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All functions that can be asked for in the held-out episode number `index`."""
@@ -210,6 +196,11 @@ class TraceGenerator:
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
         return self.sample(index).episode(self._core_speed)
+
+
+def _nothing_arrives(ratio: float, where: str) -> InputError:
+    what = f"nothing arrives at ratio {ratio:g} in {where}, a higher ratio is needed"
+    return InputError(f"workload.sampling: {what}")
 
 
 def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -245,24 +236,15 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
         recording: what `config.source` gives.
         config: the group `workload`; its window is in the trace.
     """
-    sampling, seed = config.sampling, config.seed
-    everything = recording.invocations
-    chosen = choose_functions(
-        everything.count(0, everything.minutes),
-        sampling.kind,
-        sampling.functions,
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,))),
-    )
-    sample = recording.select(chosen)
+    sampling, seed, invocations = config.sampling, config.seed, recording.invocations
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,)))
+    frequencies = invocations.count(0, invocations.minutes)
+    sample = recording.select(choose_functions(frequencies, sampling.kind, sampling.functions, rng))
     profiles, counts = annotate_functions(sample, config.annotation, seed)
-
-    def trace(first: int, last: int) -> Trace:
-        requests = partial(play, sample.invocations, sampling, first, last, seed)
-        return Trace(profiles, requests)
-
+    minutes = partial(play, sample.invocations, sampling, seed=seed)
     return TraceSample(
-        window=trace(sampling.start, sampling.end),
-        history=trace(sampling.history_start, sampling.start),
+        window=Trace(profiles, partial(minutes, sampling.start, sampling.end)),
+        history=Trace(profiles, partial(minutes, sampling.history_start, sampling.start)),
         report=_report(recording, sample, sampling, counts),
         tenants=_tenants(sample, config.tenants),
         turns_seed=turns_seed(np.random.SeedSequence(seed)),
