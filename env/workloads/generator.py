@@ -1,5 +1,6 @@
 """Episodes: arrivals plus workflows, drawn for training or held out for evaluation."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -23,7 +24,6 @@ TRAINING_KEY, EVALUATION_KEY = 0, 1
 TURNS_KEY = 1
 """Last word of the spawn key of what orders draw; 0 is that of what varies an episode."""
 
-
 Seconds = Annotated[float, Field(ge=0, le=LONGEST)]
 
 
@@ -44,17 +44,6 @@ class Tenant(Strict):
     tickets: Tickets | None = None
     currency: TenantName = BASE
     workflows: dict[str, Tickets] = Field(default_factory=dict)
-
-    def tickets_of(self, name: str, entry: str) -> float:
-        """Of a workflow, in the tenant's own currency."""
-        return self.workflows.get(name, self.workflows.get(entry, 1.0))
-
-    def at(self, times: np.ndarray) -> np.ndarray:
-        """(W,) its share of what arrives at some times."""
-        if self.active is None:
-            return np.full(len(times), self.share)
-        begin, end = self.active
-        return np.where((begin <= times) & (times < end), self.share, 0.0)
 
 
 def _with_share(tenant: Any) -> Any:
@@ -143,16 +132,22 @@ class WorkloadGenerator:
     ) -> None:
         self.pools = template_pools(workflow_config, core_speed)
         self.config = workload_config
-        pools, cold_start = self.pools.items(), workload_config.container_cold_start
-        self._images = {name: Images.by_name(pool.templates, cold_start) for name, pool in pools}
-        known = {name for _, pool in pools for names in pool.names.values() for name in names}
+        cold_start = workload_config.container_cold_start
+        self._images = {
+            name: Images.by_name(pool.templates, cold_start) for name, pool in self.pools.items()
+        }
+        names = {
+            name
+            for pool in self.pools.values()
+            for template, entry in pool.entries.items()
+            for name in (template.name, entry)
+        }
         for tenant, declared in workload_config.tenants.items():
-            for name in declared.workflows:
-                if name not in known:
-                    raise InputError(
-                        f"workload.tenants.{tenant}.workflows: no workflow is called "
-                        f"{short(name)}, {nearest(name, sorted(known))}"
-                    )
+            for name in declared.workflows.keys() - names:
+                raise InputError(
+                    f"workload.tenants.{tenant}.workflows: no workflow is called {short(name)}, "
+                    f"{nearest(name, sorted(names))}"
+                )
 
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
@@ -173,6 +168,10 @@ class WorkloadGenerator:
         templates = pool.draw(rng, len(arrival_times))
         # Last, so that arrivals and workflows are the same whoever they belong to.
         tenants = self._tenants(rng, np.array(arrival_times))
+        tickets = []
+        for tenant, template in zip(tenants, templates, strict=False):
+            amounts = self.config.tenants[tenant].workflows
+            tickets.append(amounts.get(template.name, amounts.get(pool.entries[template], 1.0)))
         return EpisodeWorkload(
             arrival_times,
             templates,
@@ -180,22 +179,22 @@ class WorkloadGenerator:
             images=self._images[name],
             funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
-            tickets=tuple(
-                self.config.tenants[tenant].tickets_of(*pool.names[template])
-                for tenant, template in zip(tenants, templates, strict=False)
-            ),
+            tickets=tuple(tickets),
         )
 
     def _tenants(self, rng: np.random.Generator, times: np.ndarray) -> tuple[str, ...]:
         names = list(self.config.tenants)
         if not names:
             return ()
-        shares = np.array([tenant.at(times) for tenant in self.config.tenants.values()])
-        if not (shares.sum(axis=0) > 0).all():
-            alone = float(times[np.argmin(shares.sum(axis=0) > 0)])
-            raise InputError(f"workload.tenants: nobody is active at {alone:g} s, when one arrives")
+        shares = np.zeros((len(names), len(times)))
+        for row, tenant in zip(shares, self.config.tenants.values(), strict=True):
+            begin, end = tenant.active or (0.0, math.inf)
+            row[(begin <= times) & (times < end)] = tenant.share
+        nobody = times[shares.sum(axis=0) == 0]
+        if len(nobody):
+            what = f"nobody is active at {nobody[0]:g} s, when one arrives"
+            raise InputError(f"workload.tenants: {what}")
         # As one draws of fixed shares: a number of each workflow, in the shares of its time.
         reached = np.cumsum(shares / shares.sum(axis=0), axis=0)
-        reached /= reached[-1]
-        drawn = rng.random(len(times))
-        return tuple(names[int((reached[:, w] <= drawn[w]).sum())] for w in range(len(times)))
+        drawn = (reached / reached[-1] <= rng.random(len(times))).sum(axis=0)
+        return tuple(names[number] for number in drawn.tolist())

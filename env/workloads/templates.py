@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
@@ -24,20 +24,13 @@ from env.workloads.task_graph import TaskGraph
 from env.workloads.workflow_files import find_workflow_files, read_workflow_file
 
 PoolName = Literal["training", "evaluation"]
-POOLS: tuple[PoolName, PoolName] = ("training", "evaluation")
+POOLS: tuple[PoolName, ...] = get_args(PoolName)
 
-
-def _as_paths(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
-
-
-FilePath = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
+ABSOLUTE = AfterValidator(lambda path: str(Path(path).expanduser().absolute()))
+AS_TUPLE = BeforeValidator(lambda paths: (paths,) if isinstance(paths, str) else paths)
+FilePath = Annotated[str, Field(min_length=1), ABSOLUTE]
 """A file, a folder or a glob pattern; a relative one starts where the config is validated."""
-Paths = Annotated[tuple[FilePath, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+Paths = Annotated[tuple[FilePath, ...], AS_TUPLE, Field(min_length=1)]
 """One of them, or a list."""
 
 
@@ -56,21 +49,21 @@ class FilesEntry(Strict):
     weight: Weight = 1.0
 
 
-ENTRY_KEYS = {"recipe": "<recipe>", "path": "<files>", "functions": "<inline>"}
-"""The key that tells what an entry of the mix is. Errors leave out tags, which no key is called."""
+ENTRY_KEYS = ("recipe", "path", "functions")
+"""The key that says what an entry of the mix is. In brackets it is a tag, which errors leave out."""
 
 
-def _entry_kind(entry: Any) -> str | None:
-    keys = entry if isinstance(entry, Mapping) else vars(entry) if hasattr(entry, "weight") else ()
-    return next((kind for key, kind in ENTRY_KEYS.items() if key in keys), None)
+def _tag(entry: Any) -> str | None:
+    keys = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", ())
+    return next((f"<{key}>" for key in ENTRY_KEYS if key in keys), None)
 
 
 Entry = Annotated[
     Annotated[RecipeEntry, Tag("<recipe>")]
-    | Annotated[FilesEntry, Tag("<files>")]
-    | Annotated[InlineEntry, Tag("<inline>")],
+    | Annotated[FilesEntry, Tag("<path>")]
+    | Annotated[InlineEntry, Tag("<functions>")],
     Discriminator(
-        _entry_kind,
+        _tag,
         custom_error_type="entry_kind",
         custom_error_message=f"one of the keys {', '.join(ENTRY_KEYS)} is needed",
     ),
@@ -115,22 +108,19 @@ class TemplatePool:
     """Templates with the probability of each.
 
     Attributes:
-        templates: P templates.
-        entries: of the mix, one for each: how it was made.
+        entries: P templates, each with the name of its entry in the mix.
         weights: float64 (P,), sums to 1.
         assumptions: what was assumed, by source: file or config key.
     """
 
-    templates: tuple[WorkflowTemplate, ...]
-    entries: tuple[str, ...]
+    entries: Mapping[WorkflowTemplate, str]
     weights: np.ndarray
     assumptions: Mapping[str, Assumptions]
 
     @cached_property
-    def names(self) -> dict[WorkflowTemplate, tuple[str, str]]:
-        """By the template: what people may call it, itself and its entry."""
-        pairs = zip(self.templates, self.entries, strict=True)
-        return {template: (template.name, entry) for template, entry in pairs}
+    def templates(self) -> tuple[WorkflowTemplate, ...]:
+        """The P templates."""
+        return tuple(self.entries)
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
         """`count` templates, drawn by weight with replacement."""
@@ -190,18 +180,19 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 
 
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
-    rows: list[tuple[WorkflowTemplate, str, float]] = []
+    entries: dict[WorkflowTemplate, str] = {}
+    weights: list[float] = []
     assumptions: dict[str, Assumptions] = defaultdict(Assumptions)
     for name, entry in config.entries.items():
         graphs = _graphs(name, entry, pool, config.max_bytes)
+        weights += [entry.weight / len(graphs)] * len(graphs)
         for graph in graphs:
             template, counts = annotate(graph, config.annotation, core_speed)
-            rows.append((template, name, entry.weight / len(graphs)))
+            entries[template] = name
             assumptions[graph.where] += Assumptions(1, len(graph.tasks), counts)
-    templates, entries, weights = zip(*rows, strict=True)
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
-    return TemplatePool(templates, entries, shares, dict(assumptions))
+    return TemplatePool(entries, shares, dict(assumptions))
 
 
 def _graphs(
