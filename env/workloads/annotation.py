@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import ASCENDING, Strict, short
+from env.base.schema import ASCENDING, Strict
 from env.sim.declared.bounds import LARGEST_WORK
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.task_graph import TaskGraph
+from env.workloads.task_graph import NO_TASK, TaskGraph
 
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Megabytes = Annotated[float, Field(ge=1, le=1e9)]
@@ -83,10 +83,13 @@ def annotate(
             the engine can count, or see `WorkflowTemplate`.
     """
     tasks, measured = graph.tasks, graph.measured
-    if measured and rules.without_runtimes == "refuse":
-        _check_runtimes(graph)
     counts = Counter(graph.assumptions)
-    counts["execution records of no task"] = len(graph.foreign_records)
+    timeless = all(task.runtime is None for task in tasks)
+    if measured and timeless and rules.without_runtimes == "refuse":
+        raise InputError(
+            f"{graph.where}: no task has a runtime ({counts[NO_TASK]} {NO_TASK}); to have them "
+            "drawn, add workflow.annotation.without_runtimes=draw"
+        )
     counts["no dependencies"] = int(measured and len(tasks) > 1 and not graph.edge_bytes)
     drawn_runtime, drawn_memory, drawn_cores = np.transpose(
         [_drawn(rules, graph.name, task.category) for task in tasks]
@@ -144,18 +147,6 @@ def annotate(
         else (),
     )
     return template, +counts
-
-
-def _check_runtimes(graph: TaskGraph) -> None:
-    if any(task.runtime is not None for task in graph.tasks):
-        return
-    why = "no task has a runtime"
-    if graph.foreign_records:
-        first, count = short(graph.foreign_records[0]), len(graph.foreign_records)
-        why = f"execution record {first} (of {count}) belongs to no task, and {why}"
-    raise InputError(
-        f"{graph.where}: {why}; to have them drawn, add workflow.annotation.without_runtimes=draw"
-    )
 
 
 @lru_cache(maxsize=10_000)

@@ -15,6 +15,9 @@ from env.base.schema import short
 
 Value = TypeVar("Value")
 
+NO_TASK = "execution records of no task"
+"""What is counted where measurements belong to no task."""
+
 Files = Mapping[str, float | None]
 """Name of a file to its size in bytes, None where the source does not state it."""
 
@@ -58,7 +61,6 @@ class TaskGraph:
         measured: whether the numbers are measurements, which the annotation rules may scale, clip
             and round up, or a person's, which are taken as they are.
         assumptions: how often a rule had to decide, by what it decided.
-        foreign_records: names of measurements that belong to no task.
     """
 
     name: str
@@ -67,7 +69,6 @@ class TaskGraph:
     edge_bytes: Mapping[tuple[int, int], int]
     measured: bool = True
     assumptions: Mapping[str, int] = field(default_factory=dict)
-    foreign_records: tuple[str, ...] = ()
 
 
 def agreed(one: Value | None, other: Value | None, what: str) -> Value | None:
@@ -191,13 +192,8 @@ def _against(
 ) -> set[tuple[int, int]]:
     """The implied edges whose reader comes before the writer by the declared ones."""
     order = nx.DiGraph(declared)
-    try:
-        place = {task: number for number, task in enumerate(nx.topological_sort(order))}
-    except nx.NetworkXUnfeasible:  # a cycle, which is refused when the template is built
-        return set()
     return {
         (writer, reader)
         for writer, reader in implied
-        if place.get(reader, len(place)) < place.get(writer, -1)
-        and nx.has_path(order, reader, writer)
+        if reader in order and writer in order and nx.has_path(order, reader, writer)
     }

@@ -3,7 +3,7 @@
 A pool is filled once in a process; episodes sample it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,7 +17,7 @@ from env.base.files import MOST_BYTES
 from env.base.schema import Strict, Weight, validated
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
-from env.workloads.assumptions import Assumptions, summary
+from env.workloads.assumptions import Summary, summary
 from env.workloads.inline import InlineEntry, inline_graph
 from env.workloads.recipes import RecipeEntry, recipe_graph
 from env.workloads.task_graph import TaskGraph
@@ -50,7 +50,7 @@ class FilesEntry(Strict):
 
 
 ENTRY_KEYS = ("recipe", "path", "functions")
-"""The key that says what an entry of the mix is. In brackets it is a tag, which errors leave out."""
+"""The key that says what an entry of the mix is. In <> it is a tag: errors leave it out."""
 
 
 def _tag(entry: Any) -> str | None:
@@ -110,12 +110,12 @@ class TemplatePool:
     Attributes:
         entries: P templates, each with the name of its entry in the mix.
         weights: float64 (P,), sums to 1.
-        assumptions: what was assumed, by source: file or config key.
+        assumptions: by source (file or config key) what was assumed, and its workflows and tasks.
     """
 
     entries: Mapping[WorkflowTemplate, str]
     weights: np.ndarray
-    assumptions: Mapping[str, Assumptions]
+    assumptions: Mapping[str, Counter[str]]
 
     @cached_property
     def templates(self) -> tuple[WorkflowTemplate, ...]:
@@ -155,22 +155,20 @@ def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
     return _filled(config.model_dump_json(by_alias=True), stamps, core_speed)
 
 
-def assumed_of(
-    worlds: Iterable[tuple[Mapping[str, Any], int]], pool: PoolName
-) -> dict[str, dict[str, Any]]:
-    """What was assumed of the workflows of a pool, as run.json holds it; see `summary`.
+def assumed_of(worlds: Iterable[tuple[Mapping[str, Any], int]], pool: PoolName) -> Summary:
+    """What was assumed of the workflows of a pool.
 
     Args:
         worlds: of each the group `workflow`, in plain containers, and the operations per second of
             the cluster's reference core. What several have in common counts once.
         pool: training or evaluation.
     """
-    sources: dict[tuple[AnnotationRules, int], dict[str, Assumptions]] = defaultdict(dict)
+    sources: dict[tuple[AnnotationRules, int], dict[str, Counter[str]]] = defaultdict(dict)
     for workflow, core_speed in worlds:
         config = validated(WorkflowConfig, workflow, "workflow")
         assumed = template_pools(config, core_speed)[pool].assumptions
         sources[config.annotation, core_speed] |= assumed
-    return summary((rules, assumed) for (rules, _), assumed in sources.items())
+    return summary(sources.values())
 
 
 @lru_cache(maxsize=8)
@@ -182,14 +180,14 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
     entries: dict[WorkflowTemplate, str] = {}
     weights: list[float] = []
-    assumptions: dict[str, Assumptions] = defaultdict(Assumptions)
+    assumptions: dict[str, Counter[str]] = defaultdict(Counter)
     for name, entry in config.entries.items():
         graphs = _graphs(name, entry, pool, config.max_bytes)
         weights += [entry.weight / len(graphs)] * len(graphs)
         for graph in graphs:
             template, counts = annotate(graph, config.annotation, core_speed)
             entries[template] = name
-            assumptions[graph.where] += Assumptions(1, len(graph.tasks), counts)
+            assumptions[graph.where] += Counter(workflows=1, tasks=len(graph.tasks)) + counts
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
     return TemplatePool(entries, shares, dict(assumptions))

@@ -8,7 +8,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
@@ -17,6 +16,7 @@ from env.base.errors import InputError
 from env.base.files import parse_json
 from env.base.schema import LOWER_CASE, Recorded, short, validated
 from env.workloads.task_graph import (
+    NO_TASK,
     Task,
     TaskGraph,
     agreed,
@@ -149,8 +149,8 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
         _task(task.model_copy(update=executed.pop(task.key, {})), sizes, label, where)
         for task in specification.tasks
     )
-    graph = graph_from_files(name, where, tasks, edges, counts)
-    return replace(graph, foreign_records=tuple(executed))
+    counts[NO_TASK] = len(executed)
+    return graph_from_files(name, where, tasks, edges, counts)
 
 
 def _edges(tasks: Sequence[_Task], where: str) -> tuple[set[tuple[int, int]], Counter[str]]:

@@ -37,9 +37,9 @@ MOST_A_MINUTE = 10_000_000
 APPLICATION = ("HashOwner", "HashApp")
 FUNCTION = (*APPLICATION, "HashFunction")
 LONGEST_MS = LONGEST * MS_PER_SECOND
-DURATIONS_MS = ("Average", *(f"percentile_Average_{round(100 * point)}" for point in QUANTILES))
+DURATIONS_MS = [f"percentile_Average_{round(100 * point)}" for point in QUANTILES]
 PERCENTS_MB = (1, 5, 25, 50, 75, 95, 99, 100)
-MEMORY_MB = ("AverageAllocatedMb", *map("AverageAllocatedMb_pct{}".format, PERCENTS_MB))
+MEMORY_MB = ["AverageAllocatedMb", *map("AverageAllocatedMb_pct{}".format, PERCENTS_MB)]
 MOST_FUNCTIONS = 1_000
 """Functions of an application, up to which a figure of memory is taken for a share."""
 
@@ -75,8 +75,8 @@ class Azure2019(Strict):
 
         - A function is identified by `HashOwner`, `HashApp` and `HashFunction`.
         - Rows of one function are merged. Invocations are summed by minute, whatever the trigger.
-          Durations, average and percentiles alike, are means weighted by `Count`, memory is one
-          weighted by `SampleCount`. A blank count weighs nothing; without any, rows weigh the same.
+          Durations are means weighted by `Count`, memory is one weighted by `SampleCount`. A blank
+          count weighs nothing; without any, rows weigh the same.
         - Durations are the percentiles, which the source takes of averages over 30 s; single
           requests varied more. They leave out cold starts.
         - Memory is the average of the application, which is what a container of Azure holds. Where
@@ -104,21 +104,18 @@ class Azure2019(Strict):
                 f"{self.path}: no function that is invoked in {self.invocations} has durations in "
                 f"{self.durations}, at least 1 is needed"
             )
-        stated = np.array([durations[key] for key in keys]) / MS_PER_SECOND
-        raised = (stated[:, 1:] < min_duration).any(axis=1)
-        counts["mean durations of 0 raised to min_duration"] = int((stated[:, 0] == 0).sum())
+        seconds = np.array([durations[key] for key in keys]) / MS_PER_SECOND
+        raised = (seconds < min_duration).any(axis=1)
         counts["functions with percentiles raised to min_duration"] = int(raised.sum())
-        stated = np.maximum(stated, min_duration)
         return Recording(
             source=self.path,
             names=_names(keys),
             memory=np.array([memory.get(key, math.nan) for key in keys]),
             invocations=MinuteCounts(
                 counts=np.stack([invocations[key] for key in keys], axis=1),
-                durations=stated[:, 1:],
+                durations=np.maximum(seconds, min_duration),
             ),
             counts=+counts,
-            stated_duration=stated[:, 0],
             groups=dict(zip(("owner", "app"), zip(*keys, strict=True), strict=False)),
         )
 
@@ -138,10 +135,15 @@ class Azure2019(Strict):
         return invoked
 
     def _durations(self, functions: Collection[Key], counts: Counter[str]) -> dict[Key, np.ndarray]:
-        """Milliseconds by function: the average, then the percentiles."""
+        """Milliseconds at `QUANTILES`, by function."""
         file = self._file(self.durations)
-        rows = _figures(file, FUNCTION, DURATIONS_MS, "Count", LONGEST_MS)
-        return _means(*rows, functions, "durations", counts)
+        keys, figures, weights = _figures(file, FUNCTION, DURATIONS_MS, "Count", LONGEST_MS)
+        descends = (np.diff(figures) < 0).any(axis=1)
+        if descends.any():
+            row = int(np.argmax(descends))
+            values = ", ".join(f"{figure:g}" for figure in figures[row])
+            raise file.error(row, "percentile_Average", values, "percentiles must ascend")
+        return _means(keys, figures, weights, functions, "durations", counts)
 
     def _memory(self, functions: Collection[Key], counts: Counter[str]) -> dict[Key, float]:
         """MB by function; functions without memory are left out."""
@@ -231,18 +233,13 @@ class Azure2021(Strict):
 def _figures(
     file: CsvFile, texts: Sequence[str], names: Sequence[str], weight: str, most: float
 ) -> tuple[list[Key], np.ndarray, np.ndarray]:
-    """Keys of the rows, averages and percentiles (R, K), nan where blank, and weights (R,).
+    """Keys of the rows, figures (R, K), nan where blank, and weights (R,).
 
     A weight is 0 where it is blank, or not there as in some excerpts.
     """
     weighted = {weight: LARGEST_WHOLE} if weight in file.header else {}
     columns = file.read(texts, dict.fromkeys(names, most) | weighted, blanks=True)
     figures = _rows(columns, names)
-    descends = (np.diff(figures[:, 1:]) < 0).any(axis=1)
-    if descends.any():
-        row = int(np.argmax(descends))
-        values = ", ".join(f"{figure:g}" for figure in figures[row, 1:])
-        raise file.error(row, f"{names[1]} and so on", values, "percentiles must ascend")
     weights = columns.get(weight, np.zeros(len(figures)))
     return _keys(columns, texts), figures, np.nan_to_num(weights)
 

@@ -29,7 +29,7 @@ REQUEST = np.dtype(
 
 @dataclass(frozen=True, eq=False)
 class FunctionProfiles:
-    """What a scheduler may know of J functions before they run. Entry j of every array is function j.
+    """What schedulers may know of J functions before they run. Entry j is function j.
 
     Attributes:
         names: what reports call them.

@@ -126,7 +126,6 @@ class Recording:
         memory: MB, float64 (F,); not a number where it was not measured.
         invocations: of the F functions, each of them at least once.
         counts: what was left out or assumed, and how often.
-        stated_duration: seconds, float64 (F,), mean that the source states, where it states one.
         groups: what the source says the functions belong to, F names each: `owner`, `app`.
     """
 
@@ -135,18 +134,15 @@ class Recording:
     memory: np.ndarray
     invocations: Invocations
     counts: Mapping[str, int] = field(default_factory=dict)
-    stated_duration: np.ndarray | None = None
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def select(self, functions: np.ndarray) -> "Recording":
         """The same for some functions, in the order of their positions `functions`."""
-        stated = self.stated_duration
         return replace(
             self,
             names=tuple(self.names[position] for position in functions),
             memory=self.memory[functions],
             invocations=self.invocations.select(functions),
-            stated_duration=None if stated is None else stated[functions],
             groups={
                 kind: tuple(names[position] for position in functions)
                 for kind, names in self.groups.items()

@@ -16,6 +16,7 @@ from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import NOTHING_EARLIER, Images
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.workloads.assumptions import Summary, in_words, summary
 from env.workloads.generator import turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
@@ -203,8 +204,8 @@ def _nothing_arrives(ratio: float, where: str) -> InputError:
     return InputError(f"workload.sampling: {what}")
 
 
-def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What training draws from a trace with, in words and counted, as run.json holds it.
+def assumed_of_trace(workload: Mapping[str, Any]) -> Summary:
+    """What training draws from a trace with.
 
     Args:
         workload: the group `workload` with a `source`, in plain containers.
@@ -212,15 +213,8 @@ def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
     _, drawn = annotate_functions(recording, config.annotation, config.seed)
-    counts = Counter(recording.counts) + drawn
-    if not counts:
-        return {}
-    text, functions = "; ".join(_in_words(counts)), len(recording.names)
-    return {recording.source: {"text": text, "functions": functions, "counts": dict(counts)}}
-
-
-def _in_words(counts: Mapping[str, int]) -> list[str]:
-    return [f"{what}: {count}" for what, count in counts.items()]
+    counts = Counter(functions=len(recording.names)) + Counter(recording.counts) + drawn
+    return summary([{recording.source: counts}])
 
 
 @lru_cache(maxsize=8)
@@ -268,19 +262,15 @@ def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
 def _report(
     recording: Recording, sample: Recording, sampling: Sampling, counts: Counter[str]
 ) -> str:
-    """What became of a trace: functions, requests before downsampling, cores that they keep busy.
-
-    Durations are compared by their means, weighted by the requests of the window.
-    """
+    """What became of a trace: functions, requests before downsampling, cores they keep busy."""
     requests = sample.invocations.count(sampling.start, sampling.end)
     work = float(requests @ sample.invocations.mean_duration)
     seconds = sampling.minutes * SECONDS_PER_MINUTE
-    parts = [
+    text = (
         f"{recording.source}: {len(sample.names)} of {len(recording.names)} functions, "
         f"{requests.sum()} requests in {seconds:g} s, of which a share of {sampling.ratio:g} "
         f"keeps {sampling.ratio * work / seconds:.3g} cores busy"
-    ]
-    if sample.stated_duration is not None and requests.any():
-        stated = float(requests @ sample.stated_duration)
-        parts.append(f"durations drawn / stated: {work / stated:.3f}")
-    return "; ".join((*parts, *_in_words(Counter(recording.counts) + counts)))
+    )
+    if assumed := Counter(recording.counts) + counts:
+        text += f"; {in_words(assumed)}"
+    return text

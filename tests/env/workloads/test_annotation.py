@@ -91,7 +91,9 @@ def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
 def test_a_workflow_without_any_runtime_is_refused_unless_it_is_allowed() -> None:
     tasks = graph(Task("a", "a"), Task("b", "b"))
     way_out = "to have them drawn, add workflow.annotation.without_runtimes=draw"
-    with refused_in_a_line(f"w.json: no task has a runtime; {way_out}"):
+    with refused_in_a_line(
+        f"w.json: no task has a runtime (0 execution records of no task); {way_out}"
+    ):
         annotate(tasks, with_rules(), SPEED)
     _, counts = annotate(tasks, with_rules(without_runtimes="draw"), SPEED)
     assert counts["runtime drawn"] == 2
