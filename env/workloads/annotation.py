@@ -57,17 +57,10 @@ def annotate(
 ) -> tuple[WorkflowTemplate, Counter[str]]:
     """Fills in what the source leaves open and converts to the simulator's units.
 
-    - Runtime: missing, drawn for the category; 0, `min_runtime`. Then `runtime_scale`, then
-      clipped to `runtime_range`.
-    - Memory: missing or 0, drawn for the category; else rounded up to whole MB, at least
-      `min_memory`.
-    - Parallelism: missing or 0, drawn for the category; else rounded up, at most
-      `max_parallelism`.
-    - Computation: runtime * core speed * parallelism before it is cut, for the source measured the
-      runtime on that many cores; at least 1 operation.
-
-    Scaling, clipping and the two bounds are for measurements: what a person wrote inline is taken
-    as it is.
+    What is missing, and memory or cores of 0, is drawn for the category; memory and cores are
+    rounded up. The computation is runtime * core speed * cores before they are cut, for the source
+    measured the runtime on that many cores; at least 1 operation. Scaling, clipping and the bounds
+    are for measurements: what a person wrote inline is taken as it is.
 
     Args:
         graph: a workflow as read.

@@ -51,12 +51,6 @@ class _Attributes(Recorded, strict=False):
     """XML attributes are text: numbers in them are converted."""
 
 
-class _Job(_Attributes):
-    id: Annotated[str, Field(min_length=1)]
-    name: str = ""
-    runtime: float | None = None  # seconds
-
-
 def _without_unit(memory: Any) -> Any:
     number, unit = memory[:-1], memory[-1:].upper()
     if unit == "B":
@@ -67,10 +61,12 @@ def _without_unit(memory: Any) -> Any:
         return memory
 
 
-class _Profiles(_Attributes):
-    """What profiles state of a job."""
+class _Job(_Attributes):
+    """The attributes of a job and what profiles state of it."""
 
-    runtime: Amount | None = None  # seconds
+    id: Annotated[str, Field(min_length=1)]
+    name: str = ""
+    runtime: float | None = None  # seconds
     cores: Amount | None = None
     memory: Annotated[Amount | None, BeforeValidator(_without_unit)] = None  # MB
 
@@ -143,9 +139,8 @@ def _task(
     where: str,
 ) -> Task:
     where = f"{where}: job {short(element.get('id', ''))}"
-    job = validated(_Job, dict(element.attrib), where)
-    stated = executables.get(_executable(element), {}) | _profiles([element], where)
-    profiles = validated(_Profiles, stated, f"{where}: profile")
+    profiles = executables.get(_executable(element), {}) | _profiles([element], where)
+    job = validated(_Job, profiles | element.attrib, where)
     uses = [
         validated(_Uses, dict(file.attrib), f"{where}: uses") for file in element.findall("uses")
     ]
@@ -161,16 +156,13 @@ def _task(
         )
         for link in ("input", "output")
     )
-    runtime = profiles.runtime if job.runtime is None else job.runtime
-    if runtime is not None and runtime < 0:
-        runtime = 0.0
-        counts["negative runtimes taken as 0"] += 1
+    counts["negative runtimes taken as 0"] += (job.runtime or 0) < 0
     return Task(
         job.id,
         job.name or job.id,
-        runtime=runtime,
-        memory=profiles.memory,
-        cores=profiles.cores,
+        runtime=None if job.runtime is None else max(job.runtime, 0.0),
+        memory=job.memory,
+        cores=job.cores,
         reads=reads,
         writes=writes,
     )

@@ -32,8 +32,7 @@ class InlineFunction(Strict):
     @model_validator(mode="after")
     def _one_amount_of_work(self) -> Self:
         if (self.runtime is None) == (self.computation is None):
-            given = "neither is" if self.runtime is None else "both are"
-            raise ValueError(f"one of runtime and computation is needed, {given} given")
+            raise ValueError("exactly one of runtime and computation is needed")
         return self
 
 

@@ -6,6 +6,7 @@ are seeded, and put back as they were, around every call.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -135,14 +136,11 @@ def _in_stable_order(graph: nx.DiGraph) -> nx.DiGraph:
     nodes. Here the measured nodes come first as they are, then all first copies, all second ones,
     and so on, each in the order of the nodes they copy.
     """
-    measured = [node for node, data in graph.nodes(data=True) if "duplicate_of" not in data]
-    rank = {node: (0, position) for position, node in enumerate(measured)}
-    copies = dict.fromkeys(measured, 0)
-    for node, data in graph.nodes(data=True):
-        if "duplicate_of" in data:
-            original = data["duplicate_of"]
-            copies[original] += 1
-            rank[node] = (copies[original], rank[original][1])
+    rank: dict[str, tuple[int, int]] = {}
+    copies: Counter[str] = Counter()
+    for node, original in graph.nodes(data="duplicate_of"):
+        copies[original] += 1
+        rank[node] = (copies[original], rank[original][1]) if original else (0, len(rank))
     ordered = nx.DiGraph()
     ordered.add_nodes_from(sorted(graph.nodes(data=True), key=lambda item: rank[item[0]]))
     ordered.add_edges_from(sorted(graph.edges, key=lambda edge: (rank[edge[0]], rank[edge[1]])))

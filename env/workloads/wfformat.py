@@ -162,12 +162,10 @@ def _edges(tasks: Sequence[_Task], where: str) -> tuple[set[tuple[int, int]], Co
     from_parents, from_children = set(), set()
     for place, task in enumerate(tasks):
         has = f"{where}: task {short(task.key)} has the"
-        from_parents |= {
-            (position(parent, index, f"{has} parent"), place) for parent in task.parents
-        }
-        from_children |= {
-            (place, position(child, index, f"{has} child")) for child in task.children
-        }
+        for parent in task.parents:
+            from_parents.add((position(parent, index, f"{has} parent"), place))
+        for child in task.children:
+            from_children.add((place, position(child, index, f"{has} child")))
     one_sided = from_parents ^ from_children if from_parents and from_children else ()
     return from_parents | from_children, Counter(
         {"edges stated by one end only, kept": len(one_sided)}

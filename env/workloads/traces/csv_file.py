@@ -76,8 +76,9 @@ class CsvFile:
         with opened(self.path, self.max_bytes) as file:
             try:  # without threads it says the row
                 table = read_csv(file, ReadOptions(use_threads=False), convert_options=convert)
-            except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-                raise InputError(f"{self.path}: {self._in_words(str(error))}") from None
+            except pa.ArrowInvalid as error:
+                fault = re.sub(r"In CSV column #(\d+)", self._column, one_line(str(error)))
+                raise InputError(f"{self.path}: {fault}") from None
         if len(table) == 0:
             raise InputError(f"{self.path}: no rows under the header, at least 1 is needed")
         columns: dict[str, np.ndarray] = {}
@@ -102,9 +103,5 @@ class CsvFile:
         """One line on a cell; `row` counts from 0."""
         return InputError(f"{self.path}: row {row + 2}: {column} is {value}, {allowed}")
 
-    def _in_words(self, error: str) -> str:
-        """An error of pyarrow in one line, with the name of the column it has the number of."""
-        number = re.match(r"In CSV column #(\d+): ", error)
-        if number is None:
-            return one_line(error)
-        return f"column {short(self.header[int(number[1])])}: {one_line(error[number.end() :])}"
+    def _column(self, number: re.Match[str]) -> str:
+        return f"column {short(self.header[int(number[1])])}"

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from env.base.errors import InputError
 from env.base.schema import Strict
 from env.workloads.traces.trace import REQUESTS_KEY
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Invocations
@@ -44,23 +43,14 @@ class Sampling(Strict):
     compression: int = Field(ge=1, le=10_000)
 
     @property
-    def end(self) -> int:
-        """Minutes from the begin of the trace to the end of the window."""
-        return self.start + self.minutes * self.compression
+    def length(self) -> int:
+        """Minutes of the trace that the window takes."""
+        return self.minutes * self.compression
 
     @property
-    def history_start(self) -> int:
-        """Minutes from the begin of the trace to that of the history."""
-        return 0 if self.history is None else max(0, self.start - self.history)
-
-    def check_window(self, source: str, minutes: int) -> None:
-        """Refuses a window that ends after the `minutes` of a trace, with an `InputError`."""
-        if self.end > minutes:
-            raise InputError(
-                f"workload.sampling: with start {self.start}, compression {self.compression} and "
-                f"minutes {self.minutes} the window is minutes {self.start} to {self.end} of the "
-                f"trace, {source} has {minutes}"
-            )
+    def end(self) -> int:
+        """Minutes from the begin of the trace to the end of the window."""
+        return self.start + self.length
 
 
 def choose_functions(
@@ -83,18 +73,16 @@ def choose_functions(
     shuffled = rng.permutation(everyone)
     ranking = shuffled[np.argsort(invocations[shuffled], kind="stable")]
     if kind == "rare":
-        chosen = ranking[:count]
-    elif kind == "random":
-        chosen = rng.choice(everyone, count, replace=False)
-    else:
-        parts = np.array_split(np.arange(count), QUARTILES)
-        chosen = np.concatenate(
-            [
-                rng.choice(quartile, len(part), replace=False)
-                for quartile, part in zip(np.array_split(ranking, QUARTILES), parts, strict=True)
-            ]
-        )
-    return np.sort(chosen)
+        return np.sort(ranking[:count])
+    if kind == "random":
+        return np.sort(rng.choice(everyone, count, replace=False))
+    quartiles = np.array_split(ranking, QUARTILES)
+    counts = map(len, np.array_split(np.arange(count), QUARTILES))
+    parts = [
+        rng.choice(quartile, part, replace=False)
+        for quartile, part in zip(quartiles, counts, strict=True)
+    ]
+    return np.sort(np.concatenate(parts))
 
 
 def play(
@@ -116,8 +104,7 @@ def play(
         `REQUEST` arrays, ascending in time; before the window time is negative.
     """
     for number in range(first, last):
-        stream = np.random.SeedSequence(seed, spawn_key=(REQUESTS_KEY, number))
-        rng = np.random.default_rng(stream)
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(REQUESTS_KEY, number)))
         requests = invocations.minute(number, rng)
         requests = requests[rng.random(len(requests)) < sampling.ratio]
         requests["time"] -= sampling.start * SECONDS_PER_MINUTE

@@ -115,7 +115,12 @@ class TraceGenerator:
         self.recording = _read(config.source, config.annotation.min_duration)
         self.config = config
         self._core_speed = core_speed
-        config.sampling.check_window(self.recording.source, self.recording.invocations.minutes)
+        minutes, sampling = self.recording.invocations.minutes, config.sampling
+        if sampling.end > minutes:
+            raise InputError(
+                f"workload.sampling: the window is minutes {sampling.start} to {sampling.end} of "
+                f"the trace, {self.recording.source} has {minutes}"
+            )
 
     def sample(self, index: int) -> TraceSample:
         """What arrives in the held-out episode number `index`.
@@ -146,19 +151,17 @@ class TraceGenerator:
             InputError: a window is not over when the evaluated one begins, or a function may be
                 given more memory than any NUMA node has.
         """
-        sampling, rules = self.config.sampling, self.config.annotation
-        length = sampling.minutes * sampling.compression
-        if sampling.start < length:
+        start, length = self.config.sampling.start, self.config.sampling.length
+        if start < length:
             raise InputError(
-                f"workload.sampling: start is {sampling.start} min, training plays windows of "
-                f"{length} min before it: allowed: at least {length}"
+                f"workload.sampling: start is {start} min, training plays windows of {length} min "
+                f"before it: allowed: at least {length}"
             )
-        memory = largest_memory(self.recording, rules)
+        memory = largest_memory(self.recording, self.config.annotation)
         largest = int(np.argmax(memory))
         if memory[largest] > cluster.largest_node_memory:
             raise InputError(
-                f"workload.annotation: with memory_factor {rules.memory_factor[1]:g} and "
-                f"max_memory {rules.max_memory:g} function '{self.recording.names[largest]}' needs "
+                f"workload.annotation: function '{self.recording.names[largest]}' may be given "
                 f"{memory[largest]} MB, the largest NUMA node has {cluster.largest_node_memory}"
             )
         return int(memory[largest])
@@ -177,12 +180,10 @@ class TraceGenerator:
         """
         rng = np.random.default_rng(seed_sequence)
         sampling = self.config.sampling
-        last = sampling.start - sampling.minutes * sampling.compression
         ratio = min(1.0, rate * sampling.ratio)
         for _ in range(ATTEMPTS):
-            window = sampling.model_copy(
-                update={"start": int(rng.integers(last + 1)), "ratio": ratio}
-            )
+            start = int(rng.integers(sampling.start - sampling.length + 1))
+            window = sampling.model_copy(update={"start": start, "ratio": ratio})
             seed = TRAINING_SEEDS + int(rng.integers(2**32))
             config = self.config.model_copy(update={"seed": seed, "sampling": window})
             episode = sample_recording(self.recording, config).episode(self._core_speed)
@@ -236,9 +237,10 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
     sample = recording.select(choose_functions(frequencies, sampling.kind, sampling.functions, rng))
     profiles, counts = annotate_functions(sample, config.annotation, seed)
     minutes = partial(play, sample.invocations, sampling, seed=seed)
+    begin = 0 if sampling.history is None else max(0, sampling.start - sampling.history)
     return TraceSample(
         window=Trace(profiles, partial(minutes, sampling.start, sampling.end)),
-        history=Trace(profiles, partial(minutes, sampling.history_start, sampling.start)),
+        history=Trace(profiles, partial(minutes, begin, sampling.start)),
         report=_report(recording, sample, sampling, counts),
         tenants=_tenants(sample, config.tenants),
         turns_seed=turns_seed(np.random.SeedSequence(seed)),

@@ -109,8 +109,8 @@ NOT_READ = "is a sub-workflow, which is not read: only workflows of jobs are"
             + JOB.format(""),
             "executable 'x': profile pegasus runtime: found '5' and '9', one is needed",
         ),
-        (JOB.format(profiles(pegasus__memory="soon")), "job 'a': profile: memory: "),
-        (JOB.format(profiles(pegasus__memory="9" * 5_000)), "job 'a': profile: memory: "),
+        (JOB.format(profiles(pegasus__memory="soon")), "job 'a': memory: "),
+        (JOB.format(profiles(pegasus__memory="9" * 5_000)), "job 'a': memory: "),
         (f'<job id="a" name="x" runtime="{"x" * 1_000_000}"/>', "job 'a': runtime: "),
         (
             JOB.format('<uses file="f" link="outptu" size="5"/>'),

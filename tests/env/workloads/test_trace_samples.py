@@ -83,7 +83,7 @@ def test_a_made_up_day(sample: Any) -> None:
 
 
 def test_a_window_behind_the_trace_is_refused(sample: Any, fixtures: Path) -> None:
-    says = "workload.sampling: with start 8, compression 1 and minutes 5 the window is minutes 8 to"
+    says = "workload.sampling: the window is minutes 8 to 13 of the trace, "
     with pytest.raises(InputError, match=says):
         sample(*small_2019(fixtures), "workload.sampling.start=8")
 
