@@ -29,7 +29,7 @@ class AnnotationRules(Strict):
 
     Attributes:
         without_runtimes: what becomes of a measured workflow in which no task has a runtime.
-        seed: of the draws; each template and task category has a stream of its own.
+        seed: of the draws; each template and task category has another stream.
         runtime_scale: measured runtimes are multiplied by it.
         min_runtime: seconds a task measured at 0 is taken to last.
         runtime_range: seconds, measured runtimes are clipped to it after scaling; null: not at all.

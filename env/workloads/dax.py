@@ -36,8 +36,8 @@ PROFILES = {
     ("globus", "maxmemory"): "memory",
     ("condor", "request_memory"): "memory",
 }
-"""What a profile states, by namespace and key; of several keys the last counts, as in Pegasus,
-where keys of the systems below win over its own. Limits (maxwalltime) are no measurements.
+"""What a profile states, by namespace and key. Of several keys the last counts, as in Pegasus.
+Limits (maxwalltime) are no measurements.
 https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
 MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 """Of a unit, with which HTCondor's request_memory may end; without one it is in MB."""
@@ -52,11 +52,9 @@ class _Attributes(Recorded, strict=False):
 
 
 def _without_unit(memory: Any) -> Any:
-    number, unit = memory[:-1], memory[-1:].upper()
-    if unit == "B":
-        number, unit = number[:-1], number[-1:].upper()
+    text = memory.upper().removesuffix("B")
     try:
-        return float(number) * MEGABYTES[unit]
+        return float(text[:-1]) * MEGABYTES[text[-1:]]
     except (ValueError, KeyError):
         return memory
 

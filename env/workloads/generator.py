@@ -20,7 +20,7 @@ from env.workloads.arrivals import Arrivals
 from env.workloads.templates import PoolName, WorkflowConfig, template_pools
 
 TRAINING_KEY, EVALUATION_KEY = 0, 1
-"""First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
+"""First word of every spawn key: no seed makes the two kinds of episodes meet."""
 TURNS_KEY = 1
 """Last word of the spawn key of what orders draw; 0 is that of what varies an episode."""
 
@@ -35,8 +35,8 @@ class Tenant(Strict):
         active: seconds, [from, until): workflows of it arrive only then; None: always.
         tickets: its right to the cluster; None: it has none.
         currency: of these tickets.
-        workflows: how many tickets of the tenant's own currency its workflows get, by their names
-            or entries of the mix; others get one.
+        workflows: tickets that a workflow gets in the currency of the tenant, by its name or its
+            entry in the mix; all others get one.
     """
 
     share: Weight
@@ -56,8 +56,8 @@ class WorkloadConfig(Strict):
 
     Attributes:
         seed: of the episodes.
-        arrivals: the arrival process, told by its `kind`.
-        tenants: whose workflows arrive; empty: nobody is told apart.
+        arrivals: the arrival process.
+        tenants: whose workflows arrive; empty: there are no tenants.
         currencies: units of tickets other than the base, and what backs each of them.
         container_cold_start: seconds until a new container of a function has started on a server
             that is up.
@@ -95,7 +95,7 @@ class WorkloadConfig(Strict):
 
 
 def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.SeedSequence:
-    """Seed of one training episode: its own for every worker, environment and episode number."""
+    """Seed of one training episode: another for every worker, environment and episode number."""
     return np.random.SeedSequence(seed, spawn_key=(TRAINING_KEY, worker, env, episode))
 
 
@@ -105,7 +105,7 @@ def evaluation_seed(seed: int, index: int) -> np.random.SeedSequence:
 
 
 def turns_seed(episode: np.random.SeedSequence) -> int:
-    """Seed of what an order draws in an episode by which tenants take turns."""
+    """Seed of the draws of an order in which tenants take turns."""
     key = (*episode.spawn_key, TURNS_KEY)
     drawn = np.random.SeedSequence(episode.entropy, spawn_key=key).generate_state(1, np.uint64)
     return int(drawn[0])
@@ -143,7 +143,7 @@ class WorkloadGenerator:
             for name in (template.name, entry)
         }
         for tenant, declared in workload_config.tenants.items():
-            for name in declared.workflows.keys() - names:
+            for name in sorted(declared.workflows.keys() - names):
                 raise InputError(
                     f"workload.tenants.{tenant}.workflows: no workflow is called {short(name)}, "
                     f"{nearest(name, sorted(names))}"
@@ -166,7 +166,7 @@ class WorkloadGenerator:
         rng = np.random.default_rng(seed_sequence)
         arrival_times = self.config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
-        # Last, so that arrivals and workflows are the same whoever they belong to.
+        # Last, so that arrivals and workflows are the same with any tenants.
         tenants = self._tenants(rng, np.array(arrival_times))
         tickets = []
         for tenant, template in zip(tenants, templates, strict=False):

@@ -140,7 +140,7 @@ def graph_from_files(
       is each file that is given more than one size.
     - A task that reads a file with exactly one writer waits for that writer, declared or not. With
       several writers the declared edges decide which one is meant. Where the declared edges put the
-      reader before the writer they win: the reader found an older version of the file.
+      reader before the writer they win: the reader read an older version of the file.
 
     Args:
         name: of the workflow.

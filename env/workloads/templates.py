@@ -129,11 +129,8 @@ class TemplatePool:
 
 
 TemplatePools = Mapping[PoolName, TemplatePool]
-"""What training and evaluation draw their workflows from.
-
-Workflows of recipes are never in both; files and inline workflows are, unless an `evaluation_path`
-is given.
-"""
+"""Workflows of recipes are never in both; files and inline workflows are, unless an
+`evaluation_path` is given."""
 
 
 def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:

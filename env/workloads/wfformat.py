@@ -31,7 +31,7 @@ KB_PER_MB = 1_000
 PROGRAM = re.compile(r"[A-Za-z][\w.+-]*")
 """A program's name. Nextflow records whole shell scripts instead, which say nothing of the kind."""
 NUMBERING = re.compile(r"[_-]?(ID)?\d+$")
-"""What makes the names of tasks of one kind differ: mProject_ID0000002. Alone it tells no kind."""
+"""What makes the names of tasks of one kind differ: mProject_ID0000002. Alone it is no kind."""
 MEASURED = ("command", "runtimeInSeconds", "memoryInBytes", "coreCount", "avgCPU")
 """What a record of an execution states of a task, in the newer layout."""
 

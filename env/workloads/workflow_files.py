@@ -20,10 +20,9 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     """All workflow files that `paths` name, each once, in a stable order.
 
     Args:
-        paths: files, folders (searched in full depth) and glob patterns (`**` too). Relative ones
-            start at the working directory. In folders and patterns, files that do not have a
-            workflow's suffix are left out, and so is all whose name begins with a dot, unless the
-            path itself names it.
+        paths: files, folders (searched in full depth) and glob patterns (`**` too). In folders and
+            patterns, files without a workflow's suffix are left out, and so are names that begin
+            with a dot, unless the path itself has them.
 
     Returns:
         Each file with the folder that it must not lead out of: the one that is searched, or where

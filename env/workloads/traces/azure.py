@@ -77,12 +77,10 @@ class Azure2019(Strict):
         - Rows of one function are merged. Invocations are summed by minute, whatever the trigger.
           Durations are means weighted by `Count`, memory is one weighted by `SampleCount`. A blank
           count weighs nothing; without any, rows weigh the same.
-        - Durations are the percentiles, which the source takes of averages over 30 s; single
-          requests varied more. They leave out cold starts.
-        - Memory is the average of the application, which is what a container of Azure holds. Where
-          an excerpt has rows of functions, the application's figures may be divided evenly over
-          its functions; they are multiplied again. The original states whole MB, so the number of
-          functions is the smallest one that makes all figures of a row whole.
+        - The percentiles of durations are of averages over 30 s, without cold starts.
+        - Memory is the average of the application, which is what a container of Azure holds. An
+          excerpt with rows of functions may have divided it evenly over them: it is multiplied
+          by the smallest number of functions that makes all figures of a row whole MB.
         - Left out: functions that are never invoked or have no durations, rows with a blank
           (of memory: or an average of 0), and rows of functions that are never invoked.
 
@@ -196,8 +194,7 @@ class Azure2021(Strict):
                 blank, negative, too large or no number.
         """
         file = CsvFile(Path(self.path).expanduser(), self.max_bytes)
-        amounts = dict.fromkeys(("end_timestamp", "duration"), LONGEST)
-        columns = file.read(("app", "func"), amounts)
+        columns = file.read(("app", "func"), {"end_timestamp": LONGEST, "duration": LONGEST})
         usable = columns["end_timestamp"] >= columns["duration"]
         if not usable.any():
             raise InputError(f"{file.path}: every invocation began before the trace")

@@ -67,11 +67,13 @@ class AzureLike(Strict):
         medians = np.empty(self.functions)
         for function in range(self.functions):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(function,)))
-            rate = self._daily_rate(rng) / MINUTES_PER_DAY
+            rate = self.daily_invocations.draw(rng)
+            while rate > self.most_daily_invocations:
+                rate = self.daily_invocations.draw(rng)
             if rng.random() < self.timers:
-                counts[:, function] = _timer(rate, self.minutes, rng)
+                counts[:, function] = _timer(rate / MINUTES_PER_DAY, self.minutes, rng)
             else:
-                counts[:, function] = rng.poisson(rate, self.minutes)
+                counts[:, function] = rng.poisson(rate / MINUTES_PER_DAY, self.minutes)
             medians[function] = self.median_duration.draw(rng)
         durations = np.outer(medians, np.sort(self.duration_spread))
         invoked = np.flatnonzero(counts.sum(axis=0))
@@ -85,12 +87,6 @@ class AzureLike(Strict):
             ),
             counts={"functions never invoked, left out": self.functions - len(invoked)},
         )
-
-    def _daily_rate(self, rng: np.random.Generator) -> float:
-        while True:
-            rate = self.daily_invocations.draw(rng)
-            if rate <= self.most_daily_invocations:
-                return rate
 
 
 def _timer(rate: float, minutes: int, rng: np.random.Generator) -> np.ndarray:

@@ -12,7 +12,10 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.files import opened
-from env.base.schema import nearest, one_line, short
+from env.base.schema import nearest, one_line
+
+COLUMN = re.compile(r"(?<=^In CSV column )#(\d+)")
+"""How pyarrow calls a column."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ class CsvFile:
             try:  # without threads it says the row
                 table = read_csv(file, ReadOptions(use_threads=False), convert_options=convert)
             except pa.ArrowInvalid as error:
-                fault = re.sub(r"In CSV column #(\d+)", self._column, one_line(str(error)))
-                raise InputError(f"{self.path}: {fault}") from None
+                fault = COLUMN.sub(lambda match: self.header[int(match[1])], str(error))
+                raise InputError(f"{self.path}: {one_line(fault)}") from None
         if len(table) == 0:
             raise InputError(f"{self.path}: no rows under the header, at least 1 is needed")
         columns: dict[str, np.ndarray] = {}
@@ -102,6 +105,3 @@ class CsvFile:
     def error(self, row: int, column: str, value: str, allowed: str) -> InputError:
         """One line on a cell; `row` counts from 0."""
         return InputError(f"{self.path}: row {row + 2}: {column} is {value}, {allowed}")
-
-    def _column(self, number: re.Match[str]) -> str:
-        return f"column {short(self.header[int(number[1])])}"

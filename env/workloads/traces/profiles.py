@@ -81,15 +81,12 @@ def annotate_functions(
     """Fills in what the trace leaves open.
 
     - Execution E(j): the mean of the durations that requests of j are given.
-    - Memory R(j): as recorded, else drawn, times a factor drawn from `memory_factor`; rounded up to
-      whole MB, at least `min_memory` and at most `max_memory`.
-    - Cold start D(j): a runtime drawn by `runtime_shares`, the median of a hello-world in it at the
-      measured memory size nearest to R(j) (see cold_start.csv), times a factor drawn from
-      `cold_start_factor`.
+    - Memory R(j): as recorded, else drawn, times `memory_factor`; whole MB within the bounds.
+    - Cold start D(j): that of a hello-world in a drawn runtime at the measured memory size nearest
+      to R(j) (see cold_start.csv), times `cold_start_factor`.
     - Parallelism: 1, for no trace says that a request keeps more than one core busy.
 
-    Every function has a stream of its own, which depends on the seed and its name alone: a
-    function is the same in every sample.
+    The draws of a function depend on the seed and its name alone: it is the same in every sample.
 
     Args:
         recording: F functions.

@@ -28,8 +28,8 @@ class Sampling(Strict):
         start: minutes from the begin of the trace to that of the window.
         minutes: length of the window in the simulation.
         history: minutes of the trace before the window that a policy may learn from; null: all.
-        ratio: share of the requests that is kept. Every request is kept or dropped by a number of
-            its own, so those of a smaller ratio are among those of a larger one.
+        ratio: share of the requests that is kept, each by its draw: the requests of a smaller ratio
+            are among those of a larger one.
         compression: minutes of the trace that pass in one of the simulation. A sample of rare
             functions loads a cluster only when their requests are moved together.
     """
@@ -90,14 +90,14 @@ def play(
 ) -> Iterator[np.ndarray]:
     """Requests of the minutes from `first` up to `last` of a trace, made a minute at a time.
 
-    Every minute has a stream of its own, which depends on the seed and its number alone: a request
-    is the same in whichever window it lies.
+    The draws of a minute depend on the seed and its number alone: a request is the same in every
+    window.
 
     Args:
         invocations: of the sampled functions.
         sampling: gives ratio, compression, and the begin of the window, which is time 0.
         first: minute of the trace.
-        last: minute of the trace behind the last one.
+        last: minute behind the last one.
         seed: of what is drawn.
 
     Yields:

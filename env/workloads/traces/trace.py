@@ -1,4 +1,4 @@
-"""A trace: requests of single functions over time, and what is known of the functions.
+"""A trace: requests of single functions over time, and profiles of the functions.
 
 It may be endless: requests come in chunks.
 """
@@ -14,7 +14,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.queue_records import EARLIER
 
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
-"""First word of every spawn key: what keeps the draws from one seed apart."""
+"""First word of every spawn key: draws from one seed are independent by it."""
 NO_EDGES = np.zeros(0, np.int64)
 
 # One request; `duration` is the draw of this request, which no scheduler may look at.

@@ -38,11 +38,11 @@ class TraceConfig(Strict):
 
     Attributes:
         seed: of the sample, the arrivals and durations, and of what the trace leaves open.
-        source: where the trace comes from, told by its `kind`.
+        source: where the trace comes from.
         sampling: which part of it is played.
         annotation: rules for what the trace does not state.
-        tenants: who shares the cluster, each with one ticket: the owners of the functions, or
-            their applications, as the source tells them; None: nobody is told apart.
+        tenants: who shares the cluster, each with one ticket: the owners of the functions or their
+            applications; None: there are no tenants.
     """
 
     seed: int = Field(ge=0, lt=2**32)
@@ -62,8 +62,8 @@ class TraceSample:
         history: requests of the same functions before the window, at negative times: what a policy
             may have learnt from.
         report: what became of the trace, a line to print.
-        tenants: whose each function is; empty: nobody is told apart.
-        turns_seed: of what an order draws by which tenants take turns.
+        tenants: the tenant of each function; empty: there are no tenants.
+        turns_seed: of the draws of an order in which tenants take turns.
     """
 
     window: Trace
@@ -83,7 +83,7 @@ class TraceSample:
         requests = np.concatenate([np.zeros(0, REQUEST), *self.window.requests()])
         functions = requests["function"].tolist()
         work = profiles.operations(requests["function"], requests["duration"], core_speed)
-        # Whoever has a function has one ticket.
+        # Each tenant has one ticket.
         grants = {"tenants": {name: {"tickets": 1.0} for name in self.tenants}}
         return EpisodeWorkload(
             arrival_times=tuple(requests["time"].tolist()),
@@ -169,7 +169,7 @@ class TraceGenerator:
     def training_episode(
         self, seed_sequence: np.random.SeedSequence, rate: float = 1.0
     ) -> EpisodeWorkload:
-        """An episode that no evaluation has: of a seed and a window of its own.
+        """An episode that no evaluation has, with another seed and another window.
 
         Args:
             seed_sequence: see `training_seed`.
@@ -248,7 +248,7 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
 
 
 def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
-    """Whose each function is: as many first characters of the names as tell all of them apart."""
+    """Tenant of each function: as many first characters of its name as make all names differ."""
     if kind is None:
         return ()
     if kind not in sample.groups:

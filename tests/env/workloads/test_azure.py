@@ -172,7 +172,7 @@ def test_a_day_without_a_memory_file(day: Path) -> None:
     ("name", "sound", "damaged", "message"),
     [
         ("invocations", ",5,6,7,", ",5,7,", "columns of minutes are "),
-        ("invocations", "queue,0,0,8", "queue,0,0,8.5", "column '3': Row #5: CSV conversion error"),
+        ("invocations", "queue,0,0,8", "queue,0,0,8.5", "In CSV column 3: Row #5: CSV conversion"),
         ("invocations", "queue,0,0,8", "queue,8", "CSV parse error: Row #5: Expected 16 columns,"),
         ("invocations", "HashFunction", "HashFunktion", "column 'HashFunction' is missing (did"),
         ("invocations", "photos,index,", "photos,,", "row 5: HashFunction is blank, a name is"),
