@@ -8,7 +8,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
@@ -37,8 +37,9 @@ MEASURED = ("command", "runtimeInSeconds", "memoryInBytes", "coreCount", "avgCPU
 
 Amount = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
-OR_NONE = BeforeValidator(lambda value: [] if value is None else value)
-Names = Annotated[list[str], OR_NONE]
+NULL_AS_EMPTY = BeforeValidator(lambda value: [] if value is None else value)
+Item = TypeVar("Item")
+ListOf = Annotated[list[Item], NULL_AS_EMPTY, Field(default_factory=list)]
 
 
 class _Command(Recorded):
@@ -74,11 +75,11 @@ class _Task(Recorded):
     id: Name | None = None
     name: Name | None = None
     category: str | None = None
-    parents: Names = []
-    children: Names = []
-    inputFiles: Names = []
-    outputFiles: Names = []
-    files: Annotated[list[_File], OR_NONE] = []  # in the older layout
+    parents: ListOf[str]
+    children: ListOf[str]
+    inputFiles: ListOf[str]
+    outputFiles: ListOf[str]
+    files: ListOf[_File]  # in the older layout
     command: _Command | None = None
     runtimeInSeconds: Amount | None = None
     runtime: Amount | None = None  # seconds, up to 1.3
@@ -101,8 +102,8 @@ class _Task(Recorded):
 
 
 class _Tasks(Recorded):
-    tasks: list[_Task] = Field(default=[], validation_alias=AliasChoices("tasks", "jobs"))
-    files: Annotated[list[_SizedFile], OR_NONE] = []
+    tasks: list[_Task] = Field(default_factory=list, validation_alias=AliasChoices("tasks", "jobs"))
+    files: ListOf[_SizedFile]
 
 
 class _Workflow(_Tasks):
