@@ -229,13 +229,6 @@ def test_2021_states_every_invocation(fixtures: Path) -> None:
     }
 
 
-def test_damaged_2021(fixtures: Path, tmp_path: Path) -> None:
-    file = tmp_path / "azure2021.csv"
-    file.write_text((fixtures / file.name).read_text().replace("130.0,10.0", "130.0,-10.0"))
-    message = "row 3: duration is -10, a number of at least 0 and"
-    refused(Azure2021(kind="azure2021", path=str(file)), f"{file}: {message}")
-
-
 @pytest.mark.realdata
 @pytest.mark.parametrize(
     ("folder", "minutes"), [("azure2019_500f_8h", 480), ("azure2019_200f_24h", 1440)]

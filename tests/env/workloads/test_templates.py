@@ -81,9 +81,10 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     assert named.function_names == ("a", "5")
     assert named.name == "named"
     assert pool.weights.tolist() == [0.25, 0.75]
-    assert {where: assumed.counts for where, assumed in pool.assumptions.items()} == {
-        "workflow: mix.numbered": {"memory drawn": 1, "parallelism drawn": 1},
-        "workflow: mix.named": {"memory drawn": 2, "parallelism drawn": 2},
+    sizes = {"workflows": 1, "tasks": 2}
+    assert pool.assumptions == {
+        "workflow: mix.numbered": sizes | {"memory drawn": 1, "parallelism drawn": 1},
+        "workflow: mix.named": sizes | {"memory drawn": 2, "parallelism drawn": 2},
     }
 
 
