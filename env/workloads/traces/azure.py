@@ -122,8 +122,9 @@ class Azure2019(Strict):
         file = self._file(self.invocations)
         minutes = _minutes(file)
         columns = file.read(FUNCTION, dict.fromkeys(minutes, MOST_A_MINUTE), whole=True)
+        rows = np.stack([columns[minute] for minute in minutes], axis=1)
         functions: dict[Key, np.ndarray] = {}
-        for key, row in zip(_keys(columns, FUNCTION), _rows(columns, minutes), strict=True):
+        for key, row in zip(_keys(columns, FUNCTION), rows, strict=True):
             if key in functions:
                 row += functions[key]
                 counts["repeated rows of invocations, summed by minute"] += 1
@@ -236,7 +237,7 @@ def _figures(
     """
     weighted = {weight: LARGEST_WHOLE} if weight in file.header else {}
     columns = file.read(texts, dict.fromkeys(names, most) | weighted, blanks=True)
-    figures = _rows(columns, names)
+    figures = np.stack([columns[name] for name in names], axis=1)
     weights = columns.get(weight, np.zeros(len(figures)))
     return _keys(columns, texts), figures, np.nan_to_num(weights)
 
@@ -277,10 +278,6 @@ def _means(
 
 def _keys(columns: Mapping[str, np.ndarray], names: Iterable[str]) -> list[Key]:
     return list(zip(*(columns[name] for name in names), strict=True))
-
-
-def _rows(columns: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray:
-    return np.stack([columns[name] for name in names], axis=1)
 
 
 def _names(keys: Collection[Key]) -> tuple[str, ...]:

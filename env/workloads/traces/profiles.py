@@ -136,16 +136,9 @@ def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float
 
 
 def largest_memory(recording: Recording, rules: ProfileRules) -> np.ndarray:
-    """The most memory that `annotate_functions` may give to each function, whatever the seed.
+    """MB, int64 (F,): the most memory that `annotate_functions` may give, with any seed.
 
-    What is drawn for a function without a measured memory has no bound but `max_memory`.
-
-    Args:
-        recording: F functions.
-        rules: numbers of the rules.
-
-    Returns:
-        MB, int64 (F,).
+    Where no memory was measured, the draw has no bound but `max_memory`.
     """
     amount = np.nan_to_num(rules.memory_factor[1] * recording.memory, nan=rules.max_memory)
     return _containers(amount, rules)
