@@ -33,7 +33,7 @@ def read_training(file: Path) -> pd.DataFrame | None:
 
 
 def _rows(file: Path) -> Iterator[dict[str, float | str]]:
-    for cells in (row.named for row in rows_of(file, SHOWN)):
+    for cells in rows_of(file, SHOWN):
         # Where they were not evaluated the cell is empty.
         row = {name: float(cells[name] or "nan") for name in SHOWN}
         if any(map(math.isinf, row.values())):

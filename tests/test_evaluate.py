@@ -176,8 +176,8 @@ def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) 
     done = command(*BRIEF, "workflow=files", "workflow.path=w.dax", "episodes=1")
     assert done.code == 0, done
     text = (
-        "runtimes: 1 of 2 drawn; memory: 2 of 2 drawn; cores: 2 of 2 drawn; "
-        "edges added for a file that is read: 1; file sizes missing, taken as 0: 1"
+        "workflows: 1; tasks: 2; edges added for a file that is read: 1; "
+        "file sizes missing, taken as 0: 1; parallelism drawn: 2; memory drawn: 2; runtime drawn: 1"
     )
     assert f"assumed, {tmp_path}/w.dax: {text}\n" in done.out
     kept = told_in(tmp_path)["assumptions"]

@@ -354,7 +354,7 @@ def test_what_is_assumed_of_the_workflows_is_said_and_kept(
     file.write_text('<adag><job id="a" name="x" runtime="2"/></adag>')
     drawn = world("cluster=tiny", "workflow=files", f"workflow.path={file}", "agents=placer")
     tell_assumed(drawn, tmp_path)
-    text = "memory: 1 of 1 drawn; cores: 1 of 1 drawn"
+    text = "workflows: 1; tasks: 1; parallelism drawn: 1; memory drawn: 1"
     assert capsys.readouterr().out == f"assumed, {file}: {text}\n"
     kept = json.loads((tmp_path / "assumptions.json").read_text())
     assert kept["total"]["text"] == text

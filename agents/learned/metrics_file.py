@@ -1,12 +1,14 @@
 """metrics.csv: a row an iteration of a training, read with bounds since it may be of others."""
 
-import math
+import csv
+import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from env.base.errors import InputError, located
-from env.workloads.table import Row, Table
+from env.base.files import opened
+from env.base.schema import short
 
 METRICS = "metrics.csv"
 MOST_LINES = 100_000
@@ -15,18 +17,29 @@ MOST_BYTES = 64_000_000
 """Of the file; a line with one policy has 200 bytes, one with four 400."""
 
 
-def rows_of(file: Path, needed: Sequence[str]) -> Iterator[Row]:
-    """The rows of such a file.
+def rows_of(file: Path, needed: Collection[str]) -> Iterator[dict[str, str]]:
+    """The rows of such a file by the names of the columns, read one by one.
 
     Raises:
-        InputError: it cannot be read, is no table with these columns, or has too many lines.
+        InputError: it cannot be read, is no table with the columns `needed`, or has too many lines.
     """
-    table = Table(file, MOST_BYTES, inside=file.parent)
-    table.require(needed)
-    for row in table.rows():
-        if row.number > MOST_LINES:
-            raise InputError(f"{file}: more than {MOST_LINES:,} lines, too many")
-        yield row
+    with opened(file, MOST_BYTES, inside=file.parent) as content:
+        reader = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
+        try:
+            header = next(reader, [])
+            for name in needed:
+                if name not in header:
+                    raise InputError(f"{file}: column '{name}' is missing")
+            for cells in filter(None, reader):
+                row = reader.line_num
+                if len(cells) != len(header):
+                    counts = f"{len(cells)} cells, the header has {len(header)}"
+                    raise InputError(f"{file}: row {row}: {counts}")
+                if row > MOST_LINES:
+                    raise InputError(f"{file}: more than {MOST_LINES:,} lines, too many")
+                yield dict(zip(header, cells, strict=True))
+        except csv.Error as error:
+            raise InputError(f"{file}: row {reader.line_num}: {error}") from None
 
 
 def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
@@ -45,7 +58,9 @@ def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
     with located("resume"):
         for row in rows_of(file, ("iteration",)):
-            rows.append(row.named)
-            if row.amount("iteration", math.inf) == iteration:
+            rows.append(row)
+            if not row["iteration"].isdecimal():
+                raise InputError(f"{file}: iteration is {short(row['iteration'])}, not a number")
+            if int(row["iteration"]) == iteration:
                 break  # a kill may have cut what comes later
     return rows

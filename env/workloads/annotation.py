@@ -10,13 +10,14 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from env.base.errors import InputError
-from env.base.schema import ASCENDING, Strict, short
+from env.base.schema import ASCENDING, Strict
 from env.sim.declared.bounds import LARGEST_WORK
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.task_graph import Task, TaskGraph
+from env.workloads.task_graph import NO_TASK, TaskGraph
 
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Megabytes = Annotated[float, Field(ge=1, le=1e9)]
@@ -28,7 +29,7 @@ class AnnotationRules(Strict):
 
     Attributes:
         without_runtimes: what becomes of a measured workflow in which no task has a runtime.
-        seed: of the draws; each template and task category has a stream of its own.
+        seed: of the draws; each template and task category has another stream.
         runtime_scale: measured runtimes are multiplied by it.
         min_runtime: seconds a task measured at 0 is taken to last.
         runtime_range: seconds, measured runtimes are clipped to it after scaling; null: not at all.
@@ -56,17 +57,10 @@ def annotate(
 ) -> tuple[WorkflowTemplate, Counter[str]]:
     """Fills in what the source leaves open and converts to the simulator's units.
 
-    - Runtime: missing, drawn for the category; 0, `min_runtime`. Then `runtime_scale`, then
-      clipped to `runtime_range`.
-    - Memory: missing or 0, drawn for the category; else rounded up to whole MB, at least
-      `min_memory`.
-    - Parallelism: missing or 0, drawn for the category; else rounded up, at most
-      `max_parallelism`.
-    - Computation: runtime * core speed * parallelism before it is cut, for the source measured the
-      runtime on that many cores; at least 1 operation.
-
-    Scaling, clipping and the two bounds are for measurements: what a person wrote inline is taken
-    as it is.
+    What is missing, and memory or cores of 0, is drawn for the category; memory and cores are
+    rounded up. The computation is runtime * core speed * cores before they are cut, for the source
+    measured the runtime on that many cores; at least 1 operation. Scaling, clipping and the bounds
+    are for measurements: what a person wrote inline is taken as it is.
 
     Args:
         graph: a workflow as read.
@@ -81,106 +75,71 @@ def annotate(
         InputError: no task has a runtime and the rules do not allow that, a number is beyond what
             the engine can count, or see `WorkflowTemplate`.
     """
-    if graph.measured and rules.without_runtimes == "refuse":
-        _check_runtimes(graph)
+    tasks, measured = graph.tasks, graph.measured
     counts = Counter(graph.assumptions)
-    counts["execution records of no task"] = len(graph.foreign_records)
-    counts["no dependencies"] = int(
-        graph.measured and len(graph.tasks) > 1 and not graph.edge_bytes
+    timeless = all(task.runtime is None for task in tasks)
+    if measured and timeless and rules.without_runtimes == "refuse":
+        raise InputError(
+            f"{graph.where}: no task has a runtime ({counts[NO_TASK]} {NO_TASK}); to have them "
+            "drawn, add workflow.annotation.without_runtimes=draw"
+        )
+    counts["no dependencies"] = int(measured and len(tasks) > 1 and not graph.edge_bytes)
+    drawn_runtime, drawn_memory, drawn_cores = np.transpose(
+        [_drawn(rules, graph.name, task.category) for task in tasks]
     )
-    functions = [_function(task, graph, rules, core_speed, counts) for task in graph.tasks]
-    if max(map(max, functions)) > LARGEST_WORK:
+
+    def decided(rule: str, applies: np.ndarray, then: ArrayLike, values: np.ndarray) -> np.ndarray:
+        """The values, and `then` where a rule applies, which is counted."""
+        counts[rule] += int(applies.sum())
+        return np.where(applies, then, values)
+
+    stated = np.array([task.cores or 0 for task in tasks])
+    cores = decided("cores rounded up", stated > np.floor(stated), np.ceil(stated), stated)
+    many = (cores > rules.max_parallelism) & measured
+    parallelism = decided("parallelism cut to max_parallelism", many, rules.max_parallelism, cores)
+    missing = cores == 0
+    cores = np.where(missing, drawn_cores, cores)
+    parallelism = decided("parallelism drawn", missing, drawn_cores, parallelism)
+
+    memory = np.ceil([task.memory or 0 for task in tasks])
+    missing = memory == 0
+    small = (memory < rules.min_memory) & ~missing & measured
+    memory = decided("memory raised to min_memory", small, math.ceil(rules.min_memory), memory)
+    memory = decided("memory drawn", missing, drawn_memory, memory)
+
+    timed = np.array([task.computation is None for task in tasks])
+    runtime = np.array([task.runtime for task in tasks], dtype=np.float64)  # None: not a number
+    runtime = decided("runtime drawn", np.isnan(runtime) & timed, drawn_runtime, runtime)
+    zero = "runtime 0 raised to min_runtime"
+    runtime = decided(zero, (runtime == 0) & timed, rules.min_runtime, runtime)
+    if measured:
+        scaled, scale = "runtime multiplied by runtime_scale", rules.runtime_scale
+        runtime = decided(scaled, timed & (scale != 1), runtime * scale, runtime)
+        clipped = np.clip(runtime, *rules.runtime_range or (0, math.inf))
+        runtime = decided("runtime clipped to runtime_range", clipped != runtime, clipped, runtime)
+    work = np.rint(runtime * core_speed * cores)
+    work = decided("computation raised to 1 operation", work == 0, 1, work)
+    works = [task.computation or amount for task, amount in zip(tasks, work, strict=True)]
+    if max(*works, *memory) > LARGEST_WORK:
         raise InputError(f"{graph.where}: a computation is above 2^62 operations, or memory MB")
-    computation, memory, parallelism = np.array(functions, dtype=np.int64).T
-    resources = {name for task in graph.tasks for name in task.resources}
     template = WorkflowTemplate(
         name=graph.name,
-        computation=computation,
-        memory_req=memory,
-        parallelism=parallelism,
+        computation=np.array([int(amount) for amount in works]),
+        memory_req=memory.astype(np.int64),
+        parallelism=parallelism.astype(np.int64),
         edges=np.array(list(graph.edge_bytes), dtype=np.int64).reshape(-1, 2),
         data_bytes=np.array(list(graph.edge_bytes.values()), dtype=np.float64),
-        function_names=tuple(task.name for task in graph.tasks),
+        function_names=tuple(task.name for task in tasks),
         where=graph.where,
         resources={
-            name: np.array([task.resources.get(name, 0) for task in graph.tasks])
-            for name in resources
+            name: np.array([task.resources.get(name, 0) for task in tasks])
+            for name in {name for task in tasks for name in task.resources}
         },
-        images=tuple((graph.where, graph.name, task.category) for task in graph.tasks)
-        if graph.measured
+        images=tuple((graph.where, graph.name, task.category) for task in tasks)
+        if measured
         else (),
     )
     return template, +counts
-
-
-def _check_runtimes(graph: TaskGraph) -> None:
-    if any(task.runtime is not None for task in graph.tasks):
-        return
-    why = "no task has a runtime"
-    if graph.foreign_records:
-        first, count = short(graph.foreign_records[0]), len(graph.foreign_records)
-        why = f"execution record {first} (of {count}) belongs to no task, and {why}"
-    raise InputError(
-        f"{graph.where}: {why}; to have them drawn, add workflow.annotation.without_runtimes=draw"
-    )
-
-
-def _function(
-    task: Task,
-    graph: TaskGraph,
-    rules: AnnotationRules,
-    core_speed: int,
-    counts: Counter[str],
-) -> tuple[int, int, int]:
-    """Computation (operations), memory (MB) and parallelism of one task."""
-    drawn_runtime, drawn_memory, drawn_cores = _drawn(rules, graph.name, task.category)
-    cores = parallelism = math.ceil(task.cores or 0)
-    if parallelism == 0:
-        cores = parallelism = drawn_cores
-        counts["parallelism drawn"] += 1
-    else:
-        counts["cores rounded up"] += parallelism != task.cores
-        if graph.measured and parallelism > rules.max_parallelism:
-            parallelism = rules.max_parallelism
-            counts["parallelism cut to max_parallelism"] += 1
-
-    memory = math.ceil(task.memory or 0)
-    if memory == 0:
-        memory = drawn_memory
-        counts["memory drawn"] += 1
-    elif graph.measured and memory < rules.min_memory:
-        memory = math.ceil(rules.min_memory)
-        counts["memory raised to min_memory"] += 1
-
-    if task.computation is not None:
-        return task.computation, memory, parallelism
-    runtime = task.runtime
-    if runtime is None:
-        runtime = drawn_runtime
-        counts["runtime drawn"] += 1
-    computation = round(_scaled(runtime, graph.measured, rules, counts) * core_speed * cores)
-    if computation == 0:
-        computation = 1
-        counts["computation raised to 1 operation"] += 1
-    return computation, memory, parallelism
-
-
-def _scaled(runtime: float, measured: bool, rules: AnnotationRules, counts: Counter[str]) -> float:
-    """Seconds that a runtime counts as."""
-    if runtime == 0:
-        runtime = rules.min_runtime
-        counts["runtime 0 raised to min_runtime"] += 1
-    if not measured:
-        return runtime
-    if rules.runtime_scale != 1:
-        runtime *= rules.runtime_scale
-        counts["runtime multiplied by runtime_scale"] += 1
-    if rules.runtime_range is None:
-        return runtime
-    clipped = min(max(runtime, rules.runtime_range[0]), rules.runtime_range[1])
-    if clipped != runtime:
-        counts["runtime clipped to runtime_range"] += 1
-    return clipped
 
 
 @lru_cache(maxsize=10_000)

@@ -14,8 +14,8 @@ from env.base.schema import ASCENDING, Strict, as_range
 SECONDS_PER_HOUR = 3_600
 SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
 
-# Fewer arrivals in a calm spell and a burst: drawing would go through spells without end.
 LEAST_A_CYCLE = 1e-3
+"""Arrivals in a calm spell and a burst; with fewer, drawing goes through spells without end."""
 Gap = Annotated[float, Field(gt=0, le=1e9)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Hour = Annotated[float, Field(ge=0, le=24)]
@@ -99,10 +99,8 @@ class BurstyArrivals(RandomArrivals):
     def _spells_last(self) -> Self:
         arrivals = self.calm_duration / self.calm_gap + self.burst_duration / self.burst_gap
         if arrivals < LEAST_A_CYCLE:
-            raise ValueError(
-                f"a calm spell and a burst have {arrivals:g} arrivals on average, at least "
-                f"{LEAST_A_CYCLE:g} are needed: give longer durations or smaller gaps"
-            )
+            spells = f"a calm spell and a burst have {arrivals:g} arrivals on average"
+            raise ValueError(f"{spells}, at least {LEAST_A_CYCLE:g} are needed")
         return self
 
     def draw(self, rng: np.random.Generator) -> tuple[float, ...]:

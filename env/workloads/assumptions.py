@@ -1,118 +1,52 @@
-"""What was assumed of workflows because their source does not state it, counted and in words."""
+"""What was assumed of workflows or traces because their source does not state it, counted."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from env.base.schema import as_line
-from env.workloads.annotation import AnnotationRules
 
 SHOWN_SOURCES = 5
-"""How many of them are told apart when they are printed."""
-
+"""Up to so many sources are printed each, more in total only."""
+SIZES = {"workflows", "tasks", "functions"}
+"""Counts that are no assumptions but what these are part of."""
 OR = "; or in other scenarios: "
-"""Between what different rules have to assume of one source."""
+"""Between what different rules assume of one source."""
 
-WORDS = {
-    "runtime drawn": "runtimes: {n} of {tasks} drawn",
-    "memory drawn": "memory: {n} of {tasks} drawn",
-    "parallelism drawn": "cores: {n} of {tasks} drawn",
-    "cores rounded up": "cores: {n} of {tasks} rounded up to whole ones",
-    "runtime 0 raised to min_runtime": (
-        "runtimes: {n} of {tasks} are 0 and count as {rules.min_runtime:g} s"
-    ),
-    "runtime multiplied by runtime_scale": (
-        "runtimes: {n} of {tasks} multiplied by {rules.runtime_scale:g}"
-    ),
-    "runtime clipped to runtime_range": (
-        "runtimes: {n} of {tasks} clipped to {rules.runtime_range[0]:g} to "
-        "{rules.runtime_range[1]:g} s"
-    ),
-    "computation raised to 1 operation": "runtimes: {n} of {tasks} raised to 1 operation",
-    "memory raised to min_memory": "memory: {n} of {tasks} raised to {rules.min_memory:g} MB",
-    "parallelism cut to max_parallelism": (
-        "cores: {n} of {tasks} cut from up to {most_cores:g} to {rules.max_parallelism}, work kept"
-    ),
-    "no dependencies": "no dependencies at all in {n} of {workflows} workflows",
-}
-"""What is said of a rule that had to decide, in this order; then all others in their own words."""
+Summary = dict[str, dict[str, Any]]
+"""What run.json holds, in total and by source: a text and the counts."""
 
 
-@dataclass(frozen=True)
-class Assumptions:
-    """Of one or several workflows.
-
-    Attributes:
-        workflows: how many there are.
-        tasks: of all of them.
-        most_cores: that a task is stated to use.
-        counts: how often a rule had to decide, by what it decided.
-    """
-
-    workflows: int = 0
-    tasks: int = 0
-    most_cores: float = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-    def __add__(self, other: "Assumptions") -> "Assumptions":
-        return Assumptions(
-            self.workflows + other.workflows,
-            self.tasks + other.tasks,
-            max(self.most_cores, other.most_cores),
-            Counter(self.counts) + Counter(other.counts),
-        )
-
-    def text(self, rules: AnnotationRules) -> str:
-        """One line; empty where everything is stated."""
-        rest = {rule: rule + ": {n}" for rule in sorted(self.counts.keys() - WORDS.keys())}
-        return "; ".join(
-            words.format(n=self.counts[rule], rules=rules, **vars(self))
-            for rule, words in (WORDS | rest).items()
-            if self.counts.get(rule)
-        )
+def in_words(counts: Mapping[str, int]) -> str:
+    """`tasks: 4; runtime drawn: 1`."""
+    return "; ".join(f"{what}: {count}" for what, count in counts.items())
 
 
-def told(sources: Mapping[str, Assumptions], rules: AnnotationRules) -> dict[str, dict[str, Any]]:
-    """What run.json holds: in total and by source, in words and counted; sources without any not.
+def summary(assumed: Iterable[Mapping[str, Counter[str]]]) -> Summary:
+    """What was assumed in total and by source; sources of which nothing was assumed are left out.
 
     Args:
-        sources: by file or config key.
-        rules: by which they were annotated.
+        assumed: by several rules, of each source (a file or a config key) what was assumed and how
+            often, and its sizes. Where rules differ in what they assume of a source, their texts
+            are joined and the counts are those of the first.
     """
-    some = {where: each for where, each in sources.items() if each.counts}
-    if not some:
-        return {}
-    total = {"total": reduce(add, sources.values())}
-    return {
-        where: {
-            "text": each.text(rules),
-            "workflows": each.workflows,
-            "tasks": each.tasks,
-            "counts": dict(each.counts),
-        }
-        for where, each in (total | some).items()
-    }
-
-
-def told_together(several: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """What `told` gives by several rules, as one: where they differ in words, all are said."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in several:
-        for where, own in each.items():
-            known = found.setdefault(where, dict(own))
-            if own["text"] not in known["text"].split(OR):
-                known["text"] += OR + own["text"]
-    return found
+    result: Summary = {}
+    for sources in assumed:
+        total = sum(sources.values(), Counter())
+        for where, counts in ({"total": total} | dict(sources)).items():
+            if counts.keys() <= SIZES:
+                continue
+            text = in_words(counts)
+            entry = result.setdefault(where, {"text": text, "counts": dict(counts)})
+            if text not in entry["text"].split(OR):
+                entry["text"] += OR + text
+    return result
 
 
 def printed(assumptions: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Lines for the terminal of what `told` gives: by source where they are few, and the total."""
-    sources = {where: each for where, each in assumptions.items() if where != "total"}
+    """Lines for the terminal of a `summary`: by source where they are few, and the total."""
+    sources = {where: each["text"] for where, each in assumptions.items() if where != "total"}
     shown = sources if len(sources) <= SHOWN_SOURCES else {}
     if len(sources) > 1:
-        total = assumptions["total"]
-        shown = {**shown, f"{total['workflows']} workflows in all": total}
-    return [as_line(f"assumed, {where}: {each['text']}") for where, each in shown.items()]
+        shown = {**shown, "in all": assumptions["total"]["text"]}
+    return [as_line(f"assumed, {where}: {text}") for where, text in shown.items()]

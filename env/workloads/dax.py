@@ -9,21 +9,20 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
-from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from env.base.errors import InputError
 from env.base.files import check_values
-from env.base.schema import LOWER_CASE, Recorded, one_line, short, validated
+from env.base.schema import LOWER_CASE, Recorded, short, validated
 from env.workloads.task_graph import (
-    File,
     Task,
     TaskGraph,
     agreed,
     graph_from_files,
-    named,
+    position,
     positions,
+    sized_files,
 )
 
 Link = Literal["input", "output", "inout", "none", "checkpoint"]
@@ -37,43 +36,35 @@ PROFILES = {
     ("globus", "maxmemory"): "memory",
     ("condor", "request_memory"): "memory",
 }
-"""What a profile states, by namespace and key; of several keys the last counts, as in Pegasus,
-where keys of the systems below win over its own. Limits (maxwalltime) are no measurements.
+"""What a profile states, by namespace and key. Of several keys the last counts, as in Pegasus.
+Limits (maxwalltime) are no measurements.
 https://pegasus.isi.edu/documentation/reference-guide/configuration.html"""
 MEGABYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2}
 """Of a unit, with which HTCondor's request_memory may end; without one it is in MB."""
 
-Called = tuple[str | None, ...]
+Executable = tuple[str | None, ...]
 """Namespace, name and version of an executable."""
+Amount = Annotated[float, Field(ge=0)]
 
 
 class _Attributes(Recorded, strict=False):
     """XML attributes are text: numbers in them are converted."""
 
 
-class _Job(_Attributes):
-    id: Annotated[str, Field(min_length=1)]
-    name: str = ""
-    runtime: float | None = None  # seconds
-
-
 def _without_unit(memory: Any) -> Any:
-    number, unit = memory[:-1], memory[-1:].upper()
-    if unit == "B":
-        number, unit = number[:-1], number[-1:].upper()
+    text = memory.upper().removesuffix("B")
     try:
-        return float(number) * MEGABYTES[unit]
+        return float(text[:-1]) * MEGABYTES[text[-1:]]
     except (ValueError, KeyError):
         return memory
 
 
-Amount = Annotated[float, Field(ge=0)]
+class _Job(_Attributes):
+    """The attributes of a job and what profiles state of it."""
 
-
-class _Profiles(_Attributes):
-    """What profiles state of a job."""
-
-    runtime: Amount | None = None  # seconds
+    id: Annotated[str, Field(min_length=1)]
+    name: str = ""
+    runtime: float | None = None  # seconds
     cores: Amount | None = None
     memory: Annotated[Amount | None, BeforeValidator(_without_unit)] = None  # MB
 
@@ -99,103 +90,93 @@ def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
 
     Raises:
         InputError: the content is no DAX, has too many elements, declares entities or has a
-            sub-workflow, a job is unknown, declared twice or depends on itself, a number is not
-            finite, or two values are stated for one thing.
+            sub-workflow, a job is unknown or declared twice, a number is not finite, or two
+            values are stated for one thing.
     """
     check_values(content, b"<=", where)
     try:
         parser = DefusedXMLParser(target=TreeBuilder())
         parser.feed(content)
         root = parser.close()
-    except DefusedXmlException as error:
-        raise InputError(f"{where}: XML entities are refused: {one_line(str(error))}") from None
-    except LookupError:  # its text repeats the name of the encoding, whatever that is
-        raise InputError(f"{where}: not valid XML: its encoding is unknown") from None
-    except (ParseError, ValueError) as error:
-        raise InputError(f"{where}: not valid XML: {one_line(str(error))}") from None
+    except (ParseError, ValueError, LookupError) as error:  # entities; an unknown encoding
+        raise InputError(f"{where}: not valid XML: {short(str(error))}") from None
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]  # without its namespace
     if root.tag != "adag":
         raise InputError(f"{where}: the root element is {short(root.tag)}, 'adag' is needed")
-    for tag in ("dax", "dag"):
-        for element in root.findall(tag):
-            raise InputError(
-                f"{where}: <{tag}> {short(element.get('id', ''))} is a sub-workflow, which is not "
-                "read: only workflows of jobs are"
-            )
-    declared: dict[Called, list[Element]] = defaultdict(list)  # one for each of several systems
-    for executable in root.findall("executable"):
-        declared[_called(executable)].append(executable)
+    for element in (*root.findall("dax"), *root.findall("dag")):
+        raise InputError(
+            f"{where}: <{element.tag}> {short(element.get('id', ''))} is a sub-workflow, which is "
+            "not read: only workflows of jobs are"
+        )
+    declared: dict[Executable, list[Element]] = defaultdict(list)  # several, one for each system
+    for element in root.findall("executable"):
+        declared[_executable(element)].append(element)
     executables = {
-        called: _profiles(several, f"{where}: executable {short(called[1])}")
-        for called, several in declared.items()
+        executable: _profiles(several, f"{where}: executable {short(executable[1])}")
+        for executable, several in declared.items()
     }
     counts: Counter[str] = Counter()
     tasks = tuple(_task(job, executables, counts, where) for job in root.findall("job"))
     index = positions((task.name for task in tasks), where)
     edges = set()
     for child in root.findall("child"):
-        target = _position(child, index, where)
-        edges |= {(_position(parent, index, where), target) for parent in child.findall("parent")}
+        for parent in child.findall("parent"):
+            ends = [
+                position(end.get("ref", ""), index, f"{where}: a {end.tag} refers to")
+                for end in (parent, child)
+            ]
+            edges.add((ends[0], ends[1]))
     return graph_from_files(name, where, tasks, edges, counts)
 
 
 def _task(
     element: Element,
-    executables: Mapping[Called, dict[str, str]],
+    executables: Mapping[Executable, dict[str, str]],
     counts: Counter[str],
     where: str,
 ) -> Task:
-    place = f"{where}: job {short(element.get('id', ''))}"
-    job = validated(_Job, dict(element.attrib), place)
-    told = executables.get(_called(element), {}) | _profiles([element], place)
-    profiles = validated(_Profiles, told, f"{place}: profile")
-    reads: dict[File, float | None] = {}
-    writes: dict[File, float | None] = {}
-    for uses in element.findall("uses"):
-        use = validated(_Uses, dict(uses.attrib), f"{place}: uses")
-        file = named(use.file)
-        size = use.size
-        if size is not None and size < 0:
-            size = None
-            counts["negative file sizes taken as unknown"] += 1
-        for links, files in ((("input", "inout"), reads), (("output", "inout"), writes)):
-            if use.link in links:
-                what = f"{place}: size of {use.link} {short(use.file)}"
-                files[file] = agreed(files.get(file), size, what)
-    runtime = profiles.runtime if job.runtime is None else job.runtime
-    if runtime is not None and runtime < 0:
-        runtime = 0.0
-        counts["negative runtimes taken as 0"] += 1
+    where = f"{where}: job {short(element.get('id', ''))}"
+    profiles = executables.get(_executable(element), {}) | _profiles([element], where)
+    job = validated(_Job, profiles | element.attrib, where)
+    uses = [
+        validated(_Uses, dict(file.attrib), f"{where}: uses") for file in element.findall("uses")
+    ]
+    counts["negative file sizes taken as unknown"] += sum((use.size or 0) < 0 for use in uses)
+    reads, writes = (
+        sized_files(
+            (
+                (use.file, None if use.size is None or use.size < 0 else use.size)
+                for use in uses
+                if use.link in (link, "inout")
+            ),
+            f"{where}: {link}",
+        )
+        for link in ("input", "output")
+    )
+    counts["negative runtimes taken as 0"] += (job.runtime or 0) < 0
     return Task(
         job.id,
         job.name or job.id,
-        runtime=runtime,
-        memory=profiles.memory,
-        cores=profiles.cores,
+        runtime=None if job.runtime is None else max(job.runtime, 0.0),
+        memory=job.memory,
+        cores=job.cores,
         reads=reads,
         writes=writes,
     )
 
 
-def _called(element: Element) -> Called:
-    """What a job calls its executable."""
+def _executable(element: Element) -> Executable:
+    """Which executable a job calls, or an element declares."""
     return tuple(element.get(key) for key in ("namespace", "name", "version"))
 
 
-def _profiles(elements: Iterable[Element], place: str) -> dict[str, str]:
+def _profiles(elements: Iterable[Element], where: str) -> dict[str, str]:
     """What the profiles of a job, or of all declarations of an executable, state as written."""
-    given: dict[tuple[str, str], str] = {}
+    stated: dict[tuple[str, str], str] = {}
     for profile in (profile for element in elements for profile in element.findall("profile")):
         key = (profile.get("namespace", "").lower(), profile.get("key", "").lower())
         if key in PROFILES:
             text = (profile.text or "").strip()
-            agreed(given.setdefault(key, text), text, f"{place}: profile {' '.join(key)}")
-    return {what: given[key] for key, what in PROFILES.items() if key in given}
-
-
-def _position(element: Element, index: dict[str, int], where: str) -> int:
-    reference = element.get("ref")
-    if reference not in index:
-        raise InputError(f"{where}: a {element.tag} refers to {short(reference)}, no such job")
-    return index[reference]
+            agreed(stated.setdefault(key, text), text, f"{where}: profile {' '.join(key)}")
+    return {amount: stated[key] for key, amount in PROFILES.items() if key in stated}

@@ -1,5 +1,6 @@
 """Episodes: arrivals plus workflows, drawn for training or held out for evaluation."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -19,10 +20,9 @@ from env.workloads.arrivals import Arrivals
 from env.workloads.templates import PoolName, WorkflowConfig, template_pools
 
 TRAINING_KEY, EVALUATION_KEY = 0, 1
-"""First word of every spawn key: what keeps the two kinds of episodes apart for any seed."""
+"""First word of every spawn key: no seed makes the two kinds of episodes meet."""
 TURNS_KEY = 1
 """Last word of the spawn key of what orders draw; 0 is that of what varies an episode."""
-
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST)]
 
@@ -35,8 +35,8 @@ class Tenant(Strict):
         active: seconds, [from, until): workflows of it arrive only then; None: always.
         tickets: its right to the cluster; None: it has none.
         currency: of these tickets.
-        workflows: how many tickets of the tenant's own currency its workflows get, by their names
-            or entries of the mix; others get one.
+        workflows: tickets that a workflow gets in the currency of the tenant, by its name or its
+            entry in the mix; all others get one.
     """
 
     share: Weight
@@ -44,17 +44,6 @@ class Tenant(Strict):
     tickets: Tickets | None = None
     currency: TenantName = BASE
     workflows: dict[str, Tickets] = Field(default_factory=dict)
-
-    def tickets_of(self, name: str, entry: str) -> float:
-        """Of a workflow, in the tenant's own currency."""
-        return self.workflows.get(name, self.workflows.get(entry, 1.0))
-
-    def at(self, times: np.ndarray) -> np.ndarray:
-        """(W,) its share of what arrives at some times."""
-        if self.active is None:
-            return np.full(len(times), self.share)
-        begin, end = self.active
-        return np.where((begin <= times) & (times < end), self.share, 0.0)
 
 
 def _with_share(tenant: Any) -> Any:
@@ -67,8 +56,8 @@ class WorkloadConfig(Strict):
 
     Attributes:
         seed: of the episodes.
-        arrivals: the arrival process, told by its `kind`.
-        tenants: whose workflows arrive; empty: nobody is told apart.
+        arrivals: the arrival process.
+        tenants: whose workflows arrive; empty: there are no tenants.
         currencies: units of tickets other than the base, and what backs each of them.
         container_cold_start: seconds until a new container of a function has started on a server
             that is up.
@@ -106,7 +95,7 @@ class WorkloadConfig(Strict):
 
 
 def training_seed(seed: int, worker: int, env: int, episode: int) -> np.random.SeedSequence:
-    """Seed of one training episode: its own for every worker, environment and episode number."""
+    """Seed of one training episode: another for every worker, environment and episode number."""
     return np.random.SeedSequence(seed, spawn_key=(TRAINING_KEY, worker, env, episode))
 
 
@@ -116,7 +105,7 @@ def evaluation_seed(seed: int, index: int) -> np.random.SeedSequence:
 
 
 def turns_seed(episode: np.random.SeedSequence) -> int:
-    """Seed of what an order draws in an episode by which tenants take turns."""
+    """Seed of the draws of an order in which tenants take turns."""
     key = (*episode.spawn_key, TURNS_KEY)
     drawn = np.random.SeedSequence(episode.entropy, spawn_key=key).generate_state(1, np.uint64)
     return int(drawn[0])
@@ -143,16 +132,22 @@ class WorkloadGenerator:
     ) -> None:
         self.pools = template_pools(workflow_config, core_speed)
         self.config = workload_config
-        pools, cold_start = self.pools.items(), workload_config.container_cold_start
-        self._images = {name: Images.by_name(pool.templates, cold_start) for name, pool in pools}
-        known = {name for _, pool in pools for names in pool.names.values() for name in names}
+        cold_start = workload_config.container_cold_start
+        self._images = {
+            name: Images.by_name(pool.templates, cold_start) for name, pool in self.pools.items()
+        }
+        names = {
+            name
+            for pool in self.pools.values()
+            for template, entry in pool.entries.items()
+            for name in (template.name, entry)
+        }
         for tenant, declared in workload_config.tenants.items():
-            for name in declared.workflows:
-                if name not in known:
-                    raise InputError(
-                        f"workload.tenants.{tenant}.workflows: no workflow is called "
-                        f"{short(name)}, {nearest(name, sorted(known))}"
-                    )
+            for name in sorted(declared.workflows.keys() - names):
+                raise InputError(
+                    f"workload.tenants.{tenant}.workflows: no workflow is called {short(name)}, "
+                    f"{nearest(name, sorted(names))}"
+                )
 
     def training_episode(self, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         """An episode of the training pool, see `training_seed`."""
@@ -171,8 +166,12 @@ class WorkloadGenerator:
         rng = np.random.default_rng(seed_sequence)
         arrival_times = self.config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
-        # Last, so that arrivals and workflows are the same whoever they belong to.
+        # Last, so that arrivals and workflows are the same with any tenants.
         tenants = self._tenants(rng, np.array(arrival_times))
+        tickets = []
+        for tenant, template in zip(tenants, templates, strict=False):
+            amounts = self.config.tenants[tenant].workflows
+            tickets.append(amounts.get(template.name, amounts.get(pool.entries[template], 1.0)))
         return EpisodeWorkload(
             arrival_times,
             templates,
@@ -180,22 +179,22 @@ class WorkloadGenerator:
             images=self._images[name],
             funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
-            tickets=tuple(
-                self.config.tenants[tenant].tickets_of(*pool.names[template])
-                for tenant, template in zip(tenants, templates, strict=False)
-            ),
+            tickets=tuple(tickets),
         )
 
     def _tenants(self, rng: np.random.Generator, times: np.ndarray) -> tuple[str, ...]:
         names = list(self.config.tenants)
         if not names:
             return ()
-        shares = np.array([tenant.at(times) for tenant in self.config.tenants.values()])
-        if not (shares.sum(axis=0) > 0).all():
-            alone = float(times[np.argmin(shares.sum(axis=0) > 0)])
-            raise InputError(f"workload.tenants: nobody is active at {alone:g} s, when one arrives")
+        shares = np.zeros((len(names), len(times)))
+        for row, tenant in zip(shares, self.config.tenants.values(), strict=True):
+            begin, end = tenant.active or (0.0, math.inf)
+            row[(begin <= times) & (times < end)] = tenant.share
+        nobody = times[shares.sum(axis=0) == 0]
+        if len(nobody):
+            what = f"nobody is active at {nobody[0]:g} s, when one arrives"
+            raise InputError(f"workload.tenants: {what}")
         # As one draws of fixed shares: a number of each workflow, in the shares of its time.
         reached = np.cumsum(shares / shares.sum(axis=0), axis=0)
-        reached /= reached[-1]
-        drawn = rng.random(len(times))
-        return tuple(names[int((reached[:, w] <= drawn[w]).sum())] for w in range(len(times)))
+        drawn = (reached / reached[-1] <= rng.random(len(times))).sum(axis=0)
+        return tuple(names[number] for number in drawn.tolist())

@@ -1,6 +1,5 @@
 """Workflows written in YAML: functions, edges, bytes. Meant for small examples and for tests."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -8,14 +7,14 @@ from pydantic import BeforeValidator, Field, model_validator
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
 from env.sim.declared.bounds import NamedResources
-from env.workloads.task_graph import Task, TaskGraph, positions
+from env.workloads.task_graph import Task, TaskGraph, position, positions
 
 
 class InlineFunction(Strict):
     """One function. Exactly one of `runtime` and `computation` is given.
 
     Attributes:
-        runtime: seconds on `parallelism` cores of the cluster's own speed.
+        runtime: seconds on `parallelism` cores of the cluster's speed.
         computation: operations.
         memory: MB; left out, the annotation rules draw it.
         parallelism: cores; left out, the annotation rules draw it.
@@ -33,39 +32,27 @@ class InlineFunction(Strict):
     @model_validator(mode="after")
     def _one_amount_of_work(self) -> Self:
         if (self.runtime is None) == (self.computation is None):
-            given = "neither is" if self.runtime is None else "both are"
-            raise ValueError(f"one of runtime and computation is needed, {given} given")
+            raise ValueError("exactly one of runtime and computation is needed")
         return self
 
 
-def _as_text(name: Any) -> Any:
-    return str(name) if isinstance(name, int) else name
-
-
-def _by_name(functions: Any) -> Any:
-    """Functions in a list are named by their position."""
-    if isinstance(functions, (list, tuple)):
-        functions = dict(enumerate(functions))
-    if isinstance(functions, Mapping):
-        return {_as_text(name): function for name, function in functions.items()}
-    return functions
-
-
-FunctionName = Annotated[str, BeforeValidator(_as_text)]
-
-
-class InlineEdge(Strict):
+class InlineEdge(Strict, coerce_numbers_to_str=True):
     """`bytes` moved from one function to another, each called by its name or number."""
 
-    source: FunctionName = Field(alias="from")
-    target: FunctionName = Field(alias="to")
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
     data_bytes: int = Field(alias="bytes", ge=0)
 
 
-class InlineEntry(Strict):
+def _numbered(functions: Any) -> Any:
+    """Functions in a list are named by their position."""
+    return dict(enumerate(functions)) if isinstance(functions, (list, tuple)) else functions
+
+
+class InlineEntry(Strict, coerce_numbers_to_str=True):
     """One workflow of the mix, the same in the training and the evaluation pool."""
 
-    functions: Annotated[dict[str, InlineFunction], BeforeValidator(_by_name)]
+    functions: Annotated[dict[str, InlineFunction], BeforeValidator(_numbered)]
     edges: tuple[InlineEdge, ...] = ()
     weight: Weight = 1.0
 
@@ -92,11 +79,8 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
     edge_bytes: dict[tuple[int, int], int] = {}
     for edge in entry.edges:
         label = f"{where}: edge {edge.source} -> {edge.target}"
-        for end in (edge.source, edge.target):
-            if end not in index:
-                raise InputError(f"{label} names '{end}', known are {', '.join(index)}")
-        key = (index[edge.source], index[edge.target])
-        if key in edge_bytes:
+        source, target = (position(end, index, f"{label}:") for end in (edge.source, edge.target))
+        if (source, target) in edge_bytes:
             raise InputError(f"{label} is declared twice")
-        edge_bytes[key] = edge.data_bytes
+        edge_bytes[source, target] = edge.data_bytes
     return TaskGraph(name, where, tasks, edge_bytes, measured=False)

@@ -5,21 +5,20 @@ from distributions fitted to measurements. It takes no seed, so the global gener
 are seeded, and put back as they were, around every call.
 """
 
-import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import networkx as nx
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
+from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict, Weight, as_range
-from env.workloads.task_graph import Task, TaskGraph, graph_from_files, named, positions
+from env.workloads.task_graph import Task, TaskGraph, graph_from_files, positions
 
 RecipeName = Literal[
     "blast",
@@ -36,7 +35,6 @@ RecipeName = Literal[
 
 ENDS = ("SRC", "DST")
 """Nodes that WfCommons puts before and after every graph and counts as tasks, but never runs."""
-
 
 Tasks = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -60,27 +58,6 @@ class RecipeEntry(Strict):
     evaluation_templates: int = Field(default=5, ge=1, le=10_000)
     weight: Weight = 1.0
 
-    @model_validator(mode="after")
-    def _large_enough(self) -> Self:
-        least = minimum_tasks(self.recipe)
-        if self.num_tasks[0] < least:
-            raise ValueError(
-                f"num_tasks is {self.num_tasks[0]}, recipe '{self.recipe}' needs at least {least} "
-                "(its smallest measured workflow)"
-            )
-        return self
-
-
-@cache
-def minimum_tasks(recipe: str) -> int:
-    """Tasks of the smallest workflow that a recipe can make; read without importing WfCommons."""
-    package = find_spec("wfcommons")
-    assert package is not None and package.origin is not None
-    folder = Path(package.origin).parent / "wfchef" / "recipes" / recipe / "microstructures"
-    summary = json.loads((folder / "summary.json").read_text())
-    orders: list[int] = [base["order"] for base in summary["base_graphs"].values()]
-    return min(orders) - len(ENDS)
-
 
 def recipe_graph(
     entry: RecipeEntry, seed_sequence: np.random.SeedSequence, name: str, where: str
@@ -94,26 +71,33 @@ def recipe_graph(
         seed_sequence: of this workflow.
         name: what to call it.
         where: the config key, for errors.
+
+    Raises:
+        InputError: no workflow that the recipe was measured with is as small.
     """
     low, high = entry.num_tasks
     num_tasks = int(np.random.default_rng(seed_sequence).integers(low, high, endpoint=True))
     with _seeded_globals(seed_sequence):
-        made = _recipe_class(entry.recipe).from_num_tasks(num_tasks + len(ENDS))
-        made.build_workflow(name)
+        recipe = _recipe_class(entry.recipe).from_num_tasks(num_tasks + len(ENDS))
+        try:
+            recipe.build_workflow(name)
+        except ValueError as error:
+            fault = f"{error} ({len(ENDS)} are its ends); a higher num_tasks is needed"
+            raise InputError(f"{where}: recipe '{entry.recipe}': {fault}") from None
     tasks = tuple(
         Task(
             name=task_id,
             category=task.name,
             runtime=task.runtime,
-            reads={named(file.file_id): file.size for file in task.input_files},
-            writes={named(file.file_id): file.size for file in task.output_files},
+            reads={file.file_id: file.size for file in task.input_files},
+            writes={file.file_id: file.size for file in task.output_files},
         )
-        for task_id, task in made.tasks_map.items()
+        for task_id, task in recipe.tasks_map.items()
     )
-    index = positions(made.tasks_map, where)
+    index = positions(recipe.tasks_map, where)
     edges = {
         (index[parent], index[child])
-        for child, parents in made.tasks_parents.items()
+        for child, parents in recipe.tasks_parents.items()
         for parent in parents
     }
     return graph_from_files(name, where, tasks, edges, {})
@@ -152,14 +136,11 @@ def _in_stable_order(graph: nx.DiGraph) -> nx.DiGraph:
     nodes. Here the measured nodes come first as they are, then all first copies, all second ones,
     and so on, each in the order of the nodes they copy.
     """
-    measured = [node for node, data in graph.nodes(data=True) if "duplicate_of" not in data]
-    rank = {node: (0, position) for position, node in enumerate(measured)}
-    copies = dict.fromkeys(measured, 0)
-    for node, data in graph.nodes(data=True):
-        if "duplicate_of" in data:
-            original = data["duplicate_of"]
-            copies[original] += 1
-            rank[node] = (copies[original], rank[original][1])
+    rank: dict[str, tuple[int, int]] = {}
+    copies: Counter[str] = Counter()
+    for node, original in graph.nodes(data="duplicate_of"):
+        copies[original] += 1
+        rank[node] = (copies[original], rank[original][1]) if original else (0, len(rank))
     ordered = nx.DiGraph()
     ordered.add_nodes_from(sorted(graph.nodes(data=True), key=lambda item: rank[item[0]]))
     ordered.add_edges_from(sorted(graph.edges, key=lambda edge: (rank[edge[0]], rank[edge[1]])))

@@ -22,7 +22,7 @@ def is_funded(workload: Mapping[str, Any]) -> bool:
     tenants = workload.get("tenants")
     if not isinstance(tenants, Mapping):
         return tenants is not None
-    return any(isinstance(one, Mapping) and "tickets" in one for one in tenants.values())
+    return any(isinstance(tenant, Mapping) and "tickets" in tenant for tenant in tenants.values())
 
 
 def funded_tenants(workload: Mapping[str, Any]) -> tuple[str, ...]:
@@ -47,8 +47,8 @@ def workload_source(
         InputError: a group does not validate, or what it says cannot be made.
     """
     speed = cluster.single_core_speed
-    told = {**workload, "seed": seed}
+    seeded = {**workload, "seed": seed}
     if is_trace(workload):
-        return TraceGenerator(validated(TraceConfig, told, "workload"), speed)
+        return TraceGenerator(validated(TraceConfig, seeded, "workload"), speed)
     workflows = validated(WorkflowConfig, workflow, "workflow")
-    return WorkloadGenerator(workflows, validated(WorkloadConfig, told, "workload"), speed)
+    return WorkloadGenerator(workflows, validated(WorkloadConfig, seeded, "workload"), speed)

@@ -3,13 +3,12 @@
 A pool is filled once in a process; episodes sample it.
 """
 
-import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
@@ -18,27 +17,20 @@ from env.base.files import MOST_BYTES
 from env.base.schema import Strict, Weight, validated
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.annotation import AnnotationRules, annotate
-from env.workloads.assumptions import Assumptions, told, told_together
+from env.workloads.assumptions import Summary, summary
 from env.workloads.inline import InlineEntry, inline_graph
 from env.workloads.recipes import RecipeEntry, recipe_graph
 from env.workloads.task_graph import TaskGraph
 from env.workloads.workflow_files import find_workflow_files, read_workflow_file
 
 PoolName = Literal["training", "evaluation"]
-POOLS: tuple[PoolName, PoolName] = ("training", "evaluation")
+POOLS: tuple[PoolName, ...] = get_args(PoolName)
 
-
-def _as_paths(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())
-
-
-FilePath = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
+ABSOLUTE = AfterValidator(lambda path: str(Path(path).expanduser().absolute()))
+AS_TUPLE = BeforeValidator(lambda paths: (paths,) if isinstance(paths, str) else paths)
+FilePath = Annotated[str, Field(min_length=1), ABSOLUTE]
 """A file, a folder or a glob pattern; a relative one starts where the config is validated."""
-Paths = Annotated[tuple[FilePath, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+Paths = Annotated[tuple[FilePath, ...], AS_TUPLE, Field(min_length=1)]
 """One of them, or a list."""
 
 
@@ -57,21 +49,21 @@ class FilesEntry(Strict):
     weight: Weight = 1.0
 
 
-ENTRY_KEYS = {"recipe": "<recipe>", "path": "<files>", "functions": "<inline>"}
-"""The key that tells what an entry of the mix is. Errors leave out tags, which no key is called."""
+ENTRY_KEYS = ("recipe", "path", "functions")
+"""The key that says what an entry of the mix is. In <> it is a tag: errors leave it out."""
 
 
-def _entry_kind(entry: Any) -> str | None:
-    keys = entry if isinstance(entry, Mapping) else vars(entry) if hasattr(entry, "weight") else ()
-    return next((kind for key, kind in ENTRY_KEYS.items() if key in keys), None)
+def _tag(entry: Any) -> str | None:
+    keys = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", ())
+    return next((f"<{key}>" for key in ENTRY_KEYS if key in keys), None)
 
 
 Entry = Annotated[
     Annotated[RecipeEntry, Tag("<recipe>")]
-    | Annotated[FilesEntry, Tag("<files>")]
-    | Annotated[InlineEntry, Tag("<inline>")],
+    | Annotated[FilesEntry, Tag("<path>")]
+    | Annotated[InlineEntry, Tag("<functions>")],
     Discriminator(
-        _entry_kind,
+        _tag,
         custom_error_type="entry_kind",
         custom_error_message=f"one of the keys {', '.join(ENTRY_KEYS)} is needed",
     ),
@@ -116,22 +108,19 @@ class TemplatePool:
     """Templates with the probability of each.
 
     Attributes:
-        templates: P templates.
-        entries: of the mix, one for each: how it was made.
+        entries: P templates, each with the name of its entry in the mix.
         weights: float64 (P,), sums to 1.
-        assumptions: what was assumed, by source: file or config key.
+        assumptions: by source (file or config key) what was assumed, and its workflows and tasks.
     """
 
-    templates: tuple[WorkflowTemplate, ...]
-    entries: tuple[str, ...]
+    entries: Mapping[WorkflowTemplate, str]
     weights: np.ndarray
-    assumptions: Mapping[str, Assumptions]
+    assumptions: Mapping[str, Counter[str]]
 
     @cached_property
-    def names(self) -> dict[WorkflowTemplate, tuple[str, str]]:
-        """By the template: what people may call it, itself and its entry."""
-        pairs = zip(self.templates, self.entries, strict=True)
-        return {template: (template.name, entry) for template, entry in pairs}
+    def templates(self) -> tuple[WorkflowTemplate, ...]:
+        """The P templates."""
+        return tuple(self.entries)
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[WorkflowTemplate, ...]:
         """`count` templates, drawn by weight with replacement."""
@@ -140,11 +129,8 @@ class TemplatePool:
 
 
 TemplatePools = Mapping[PoolName, TemplatePool]
-"""What training and evaluation draw their workflows from.
-
-Workflows of recipes are never in both; files and inline workflows are, unless an `evaluation_path`
-is given.
-"""
+"""Workflows of recipes are never in both; files and inline workflows are, unless an
+`evaluation_path` is given."""
 
 
 def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
@@ -166,22 +152,20 @@ def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
     return _filled(config.model_dump_json(by_alias=True), stamps, core_speed)
 
 
-def assumed_of(
-    worlds: Iterable[tuple[Mapping[str, Any], int]], pool: PoolName
-) -> dict[str, dict[str, Any]]:
-    """What was assumed of the workflows of a pool, as run.json holds it; see `told`.
+def assumed_of(worlds: Iterable[tuple[Mapping[str, Any], int]], pool: PoolName) -> Summary:
+    """What was assumed of the workflows of a pool.
 
     Args:
         worlds: of each the group `workflow`, in plain containers, and the operations per second of
             the cluster's reference core. What several have in common counts once.
-        pool: of the two.
+        pool: training or evaluation.
     """
-    sources: dict[tuple[AnnotationRules, int], dict[str, Assumptions]] = defaultdict(dict)
+    sources: dict[tuple[AnnotationRules, int], dict[str, Counter[str]]] = defaultdict(dict)
     for workflow, core_speed in worlds:
         config = validated(WorkflowConfig, workflow, "workflow")
-        found = template_pools(config, core_speed)[pool]
-        sources[config.annotation, core_speed] |= found.assumptions
-    return told_together([told(each, rules) for (rules, _), each in sources.items()])
+        assumed = template_pools(config, core_speed)[pool].assumptions
+        sources[config.annotation, core_speed] |= assumed
+    return summary(sources.values())
 
 
 @lru_cache(maxsize=8)
@@ -191,43 +175,34 @@ def _filled(config_json: str, stamps: tuple[Any, ...], core_speed: int) -> Templ
 
 
 def _pool(config: WorkflowConfig, pool: PoolName, core_speed: int) -> TemplatePool:
-    templates: list[WorkflowTemplate] = []
-    entries: list[str] = []
+    entries: dict[WorkflowTemplate, str] = {}
     weights: list[float] = []
-    assumptions: dict[str, Assumptions] = {}
+    assumptions: dict[str, Counter[str]] = defaultdict(Counter)
     for name, entry in config.entries.items():
-        found = len(templates)
-        for graph in _graphs(name, entry, pool, config.max_bytes):
+        graphs = _graphs(name, entry, pool, config.max_bytes)
+        weights += [entry.weight / len(graphs)] * len(graphs)
+        for graph in graphs:
             template, counts = annotate(graph, config.annotation, core_speed)
-            templates.append(template)
-            most_cores = max(math.ceil(task.cores or 0) for task in graph.tasks)
-            assumed = Assumptions(1, len(graph.tasks), most_cores, counts)
-            assumptions[graph.where] = assumptions.get(graph.where, Assumptions()) + assumed
-        found = len(templates) - found
-        entries += [name] * found
-        weights += [entry.weight / found] * found
+            entries[template] = name
+            assumptions[graph.where] += Counter(workflows=1, tasks=len(graph.tasks)) + counts
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
-    return TemplatePool(tuple(templates), tuple(entries), shares, dict(assumptions))
+    return TemplatePool(entries, shares, dict(assumptions))
 
 
 def _graphs(
     name: str, entry: RecipeEntry | FilesEntry | InlineEntry, pool: PoolName, max_bytes: int
-) -> Iterable[TaskGraph]:
+) -> list[TaskGraph]:
     where = f"workflow: mix.{name}"
     if isinstance(entry, InlineEntry):
         return [inline_graph(entry, name, where)]
     if isinstance(entry, FilesEntry):
         other = entry.evaluation_path if pool == "evaluation" else None
-        found = find_workflow_files(other or entry.path)
-        return [read_workflow_file(file, max_bytes, inside) for file, inside in found.items()]
+        files = find_workflow_files(other or entry.path)
+        return [read_workflow_file(file, max_bytes, inside) for file, inside in files.items()]
     count = entry.training_templates if pool == "training" else entry.evaluation_templates
-    return (
-        recipe_graph(
-            entry,
-            np.random.SeedSequence(entry.seed, spawn_key=(POOLS.index(pool), number)),
-            f"{name}-{pool}-{number}",
-            where,
-        )
-        for number in range(count)
-    )
+    seeds = np.random.SeedSequence(entry.seed, spawn_key=(POOLS.index(pool),)).spawn(count)
+    return [
+        recipe_graph(entry, seed, f"{name}-{pool}-{number}", where)
+        for number, seed in enumerate(seeds)
+    ]

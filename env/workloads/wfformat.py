@@ -7,23 +7,23 @@ hold their own files and measurements; up to 1.3 they may be called `jobs`.
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.files import parse_json
 from env.base.schema import LOWER_CASE, Recorded, short, validated
 from env.workloads.task_graph import (
-    File,
+    NO_TASK,
     Task,
     TaskGraph,
     agreed,
     graph_from_files,
-    named,
+    position,
     positions,
+    sized_files,
 )
 
 BYTES_PER_MB = 1_000_000
@@ -31,12 +31,15 @@ KB_PER_MB = 1_000
 PROGRAM = re.compile(r"[A-Za-z][\w.+-]*")
 """A program's name. Nextflow records whole shell scripts instead, which say nothing of the kind."""
 NUMBERING = re.compile(r"[_-]?(ID)?\d+$")
-"""What makes the names of tasks of one kind differ: mProject_ID0000002. Alone it tells no kind."""
+"""What makes the names of tasks of one kind differ: mProject_ID0000002. Alone it is no kind."""
 MEASURED = ("command", "runtimeInSeconds", "memoryInBytes", "coreCount", "avgCPU")
-"""What the newer layout states of a task in a record of its execution."""
+"""What a record of an execution states of a task, in the newer layout."""
 
 Amount = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
+NULL_AS_EMPTY = BeforeValidator(lambda value: [] if value is None else value)
+Item = TypeVar("Item")
+ListOf = Annotated[list[Item], NULL_AS_EMPTY, Field(default_factory=list)]
 
 
 class _Command(Recorded):
@@ -58,6 +61,13 @@ class _File(Recorded):
     sizeInBytes: Amount | None = None
     size: Amount | None = None  # bytes, up to 1.3
 
+    @property
+    def place(self) -> str | None:
+        """Folder and name, however the folder is written."""
+        if not self.path:
+            return None
+        return posixpath.normpath(f"{self.path}/{self.name}").replace("//", "/")
+
 
 class _Task(Recorded):
     """A task, what was measured of one, or both."""
@@ -65,11 +75,11 @@ class _Task(Recorded):
     id: Name | None = None
     name: Name | None = None
     category: str | None = None
-    parents: list[str] | None = None
-    children: list[str] | None = None
-    inputFiles: list[str] | None = None
-    outputFiles: list[str] | None = None
-    files: list[_File] | None = None  # in the older layout
+    parents: ListOf[str]
+    children: ListOf[str]
+    inputFiles: ListOf[str]
+    outputFiles: ListOf[str]
+    files: ListOf[_File]  # in the older layout
     command: _Command | None = None
     runtimeInSeconds: Amount | None = None
     runtime: Amount | None = None  # seconds, up to 1.3
@@ -87,28 +97,29 @@ class _Task(Recorded):
 
     @property
     def key(self) -> str:
-        """What it is told apart by."""
+        """What identifies it."""
         return self.id or self.name or ""
 
 
 class _Tasks(Recorded):
-    tasks: list[_Task]
-    files: list[_SizedFile] | None = None
+    tasks: list[_Task] = Field(default_factory=list, validation_alias=AliasChoices("tasks", "jobs"))
+    files: ListOf[_SizedFile]
 
 
-class _Workflow(Recorded):
+class _Workflow(_Tasks):
+    """The older layout has the tasks in the workflow itself."""
+
     specification: _Tasks | None = None
     execution: _Tasks | None = None
-    tasks: list[_Task] | None = None
-    jobs: list[_Task] | None = None  # their name in some files up to 1.3
 
 
 def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
     """Reads one workflow.
 
-    Tasks are told apart by their ids, or by their names where they have none. `parents` and
+    Tasks are identified by their ids, or by their names where they have none. `parents` and
     `children` are ids, or names that only one task has. An edge that only one of them states
-    counts; the two are merged.
+    counts; the two are merged. Files of the older layout are identified by the first of id, place
+    (folder and name) and name that all files of the workflow state.
 
     Args:
         content: of the file, uncompressed.
@@ -116,118 +127,79 @@ def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
         where: the file, for errors.
 
     Raises:
-        InputError: the content is no WfFormat, a task is unknown, not the only one of its name,
-            declared twice or depends on itself, a number is negative or not finite, or two values
-            are stated for one thing.
+        InputError: the content is no WfFormat, a task is unknown, not the only one of its name or
+            declared twice, a number is negative or not finite, or two values are stated for one
+            thing.
     """
     data = parse_json(content, where)
     if not isinstance(data, Mapping) or not isinstance(data.get("workflow"), Mapping):
         raise InputError(f"{where}: workflow: missing, required")
     workflow = validated(_Workflow, data["workflow"], f"{where}: workflow")
-    specification = workflow.specification
-    layouts = {
-        "specification": None if specification is None else specification.tasks,
-        "tasks": workflow.tasks,
-        "jobs": workflow.jobs,
-    }
-    stated = {layout: tasks for layout, tasks in layouts.items() if tasks is not None}
-    if len(stated) != 1:
-        found = " and ".join(stated) or "none of them"
-        raise InputError(f"{where}: workflow: found {found}, one of {', '.join(layouts)} is needed")
-    (specified,) = stated.values()
-    edges, counts = _edges(specified, where)
-    executed = _executed(workflow, where)
-    sizes: dict[str, float | None] = {}
-    for file in () if specification is None else specification.files or ():
-        what = f"{where}: sizeInBytes of file {short(file.id)}"
-        sizes[file.id] = agreed(sizes.get(file.id), file.sizeInBytes, what)
-    tasks = tuple(
-        _task(task.model_copy(update=executed.pop(task.key, {})), sizes, where)
-        for task in specified
-    )
-    graph = graph_from_files(name, where, tasks, edges, counts)
-    return replace(graph, foreign_records=tuple(executed))
-
-
-def _executed(workflow: _Workflow, where: str) -> dict[str, dict[str, Any]]:
-    """Measurements by task, where they stand apart from the tasks."""
+    specification = workflow.specification or workflow
+    edges, counts = _edges(specification.tasks, where)
     executed: dict[str, dict[str, Any]] = {}
     for record in workflow.execution.tasks if workflow.execution else ():
         if record.key in executed:
             raise InputError(f"{where}: task {short(record.key)} has two execution records")
         executed[record.key] = {field: getattr(record, field) for field in MEASURED}
-    return executed
+    sizes = sized_files(((file.id, file.sizeInBytes) for file in specification.files), where)
+    files = [file for task in specification.tasks for file in task.files]
+    labels = (label for label in ("id", "place") if all(getattr(file, label) for file in files))
+    label = next(labels, "name")
+    tasks = tuple(
+        _task(task.model_copy(update=executed.pop(task.key, {})), sizes, label, where)
+        for task in specification.tasks
+    )
+    counts[NO_TASK] = len(executed)
+    return graph_from_files(name, where, tasks, edges, counts)
 
 
 def _edges(tasks: Sequence[_Task], where: str) -> tuple[set[tuple[int, int]], Counter[str]]:
     """Edges of `parents` and `children` merged, and how many only one of them states."""
     index = positions((task.key for task in tasks), where)
-    of_name = Counter(task.name for task in tasks)
-    named = {task.name: own for own, task in enumerate(tasks) if of_name[task.name] == 1}
-
-    def position(reference: str, task: str, kind: str) -> int:
-        found = index.get(reference, named.get(reference))
-        if found is None:
-            count = of_name[reference]
-            what = f"the name of {count} tasks and the id of none" if count else "no such task"
-            raise InputError(
-                f"{where}: task {short(task)} has the {kind} {short(reference)}, {what}"
-            )
-        return found
-
+    names = [task.name or task.key for task in tasks]
+    count = Counter(names)
+    index = {name: place for place, name in enumerate(names) if count[name] == 1} | index
     from_parents, from_children = set(), set()
-    for own, (name, task) in enumerate(zip(index, tasks, strict=True)):
-        from_parents |= {(position(parent, name, "parent"), own) for parent in task.parents or ()}
-        from_children |= {(own, position(child, name, "child")) for child in task.children or ()}
+    for place, task in enumerate(tasks):
+        has = f"{where}: task {short(task.key)} has the"
+        for parent in task.parents:
+            from_parents.add((position(parent, index, f"{has} parent"), place))
+        for child in task.children:
+            from_children.add((place, position(child, index, f"{has} child")))
     one_sided = from_parents ^ from_children if from_parents and from_children else ()
     return from_parents | from_children, Counter(
         {"edges stated by one end only, kept": len(one_sided)}
     )
 
 
-def _task(task: _Task, sizes: Mapping[str, float | None], where: str) -> Task:
-    place = f"{where}: task {short(task.key)}"
-    exact = None if task.memoryInBytes is None else task.memoryInBytes / BYTES_PER_MB
-    stated = None if task.memory is None else task.memory / KB_PER_MB
-    if exact is not None and stated is not None and abs(exact - stated) * KB_PER_MB < 1:
-        stated = None  # the same, rounded
-    cores = agreed(task.coreCount, task.cores, f"{place}: coreCount, cores")
+def _task(task: _Task, sizes: Mapping[str, float | None], label: str, where: str) -> Task:
+    where = f"{where}: task {short(task.key)}"
+    in_bytes = None if task.memoryInBytes is None else task.memoryInBytes / BYTES_PER_MB
+    in_kb = None if task.memory is None else task.memory / KB_PER_MB
+    cores = agreed(task.coreCount, task.cores, f"{where}: coreCount, cores")
     if not cores and task.avgCPU is not None:
         cores = max(1, task.avgCPU / 100)
-    reads, writes = (
-        {named(file): sizes.get(file) for file in files or ()}
-        for files in (task.inputFiles, task.outputFiles)
-    )
+
+    def files(names: Iterable[str], link: str) -> dict[str, float | None]:
+        stated = [(name, sizes.get(name)) for name in names]
+        for file in task.files:
+            if file.link == link:
+                what = f"{where}: {link} {short(file.name)}: sizeInBytes, size"
+                stated.append((getattr(file, label), agreed(file.sizeInBytes, file.size, what)))
+        return sized_files(stated, f"{where}: {link}")
+
     return Task(
         name=task.key,
         category=task.category or _category(task.name or task.key, task.command),
-        runtime=agreed(task.runtimeInSeconds, task.runtime, f"{place}: runtimeInSeconds, runtime"),
-        memory=agreed(exact, stated, f"{place}: memoryInBytes, memory, in MB"),
+        runtime=agreed(task.runtimeInSeconds, task.runtime, f"{where}: runtimeInSeconds, runtime"),
+        memory=agreed(in_bytes, in_kb, f"{where}: memoryInBytes, memory, in MB"),
         cores=cores,
-        reads=reads | _files(task, "input", place),
-        writes=writes | _files(task, "output", place),
+        reads=files(task.inputFiles, "input"),
+        writes=files(task.outputFiles, "output"),
     )
 
 
 def _category(name: str, command: _Command | None) -> str:
     program = command.program if command else None
     return program if program and PROGRAM.fullmatch(program) else NUMBERING.sub("", name) or name
-
-
-def _files(task: _Task, link: str, place: str) -> dict[File, float | None]:
-    """Files of one direction, in the older layout."""
-    files: dict[File, float | None] = {}
-    for file in task.files or ():
-        if file.link == link:
-            what = f"{place}: size of {link} {short(file.name)}"
-            size = agreed(file.sizeInBytes, file.size, what)
-            called = File(file.id, _place(file), file.name)
-            files[called] = agreed(files.get(called), size, what)
-    return files
-
-
-def _place(file: _File) -> str | None:
-    """Folder and name, however the folder is written."""
-    if not file.path:
-        return None
-    return posixpath.normpath(f"{file.path}/{file.name}").replace("//", "/")

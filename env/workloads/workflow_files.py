@@ -20,10 +20,9 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     """All workflow files that `paths` name, each once, in a stable order.
 
     Args:
-        paths: files, folders (searched in full depth) and glob patterns (`**` too). Relative ones
-            start at the working directory. In folders and patterns, files that do not have a
-            workflow's suffix are passed over, and so is all whose name begins with a dot, unless
-            the path itself names it.
+        paths: files, folders (searched in full depth) and glob patterns (`**` too). In folders and
+            patterns, files without a workflow's suffix are left out, and so are names that begin
+            with a dot, unless the path itself has them.
 
     Returns:
         Each file with the folder that it must not lead out of: the one that is searched, or where
@@ -32,24 +31,31 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     Raises:
         InputError: a path names nothing, or a file that is no workflow by its suffix.
     """
-    found: dict[Path, Path | None] = {}
+    files: dict[Path, Path | None] = {}
     for text in paths:
         path = Path(text).expanduser()
-        files, inside = _named(path)
-        if inside is None and not _is_workflow(path):
-            raise InputError(f"{text}: not a workflow file, allowed suffixes: {ALLOWED}")
-        if not files:
+        if path.exists() and not path.is_dir():
+            if not path.name.endswith(SUFFIXES):
+                raise InputError(f"{text}: not a workflow file, allowed suffixes: {ALLOWED}")
+            files.setdefault(path.absolute(), None)
+            continue
+        inside, matches = path, [path]
+        if not path.is_dir():
+            inside = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+            matches = [Path(match) for match in glob.glob(str(path), recursive=True)]  # noqa: PTH207
+        several = {file for match in matches for file in _workflows_in(match)}
+        if not several:
             what = "no workflow file in it" if path.is_dir() else "no such file or folder"
             raise InputError(f"{text}: {what}; suffixes of workflow files: {ALLOWED}")
-        for file in files:
-            found.setdefault(file.absolute(), inside)
-    return found
+        for file in sorted(several):
+            files.setdefault(file.absolute(), inside)
+    return files
 
 
 def read_workflow_file(
     path: Path, max_bytes: int = MOST_BYTES, inside: Path | None = None
 ) -> TaskGraph:
-    """Reads one WfFormat or DAX file, gzipped or not, told apart by its suffix.
+    """Reads one WfFormat or DAX file, gzipped or not, as its suffix says.
 
     Args:
         path: of the file.
@@ -57,7 +63,7 @@ def read_workflow_file(
         inside: the folder it belongs to.
 
     Raises:
-        InputError: the file cannot be read, or is not what its suffix says.
+        InputError: the file cannot be read, or is no such file.
     """
     content = read_bytes(path, max_bytes, inside)
     stem = path.name.removesuffix(".gz")
@@ -65,29 +71,9 @@ def read_workflow_file(
     return READERS[suffix](content, stem.removesuffix(suffix), str(path))
 
 
-def _named(path: Path) -> tuple[list[Path], Path | None]:
-    """Files that one path names, and the folder that they belong to."""
-    if path.is_dir():
-        return sorted(_in_folder(path)), path
-    if path.exists():
-        return [path], None
-    start = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
-    matches = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207, absolute patterns too
-    files = {
-        file
-        for match in matches
-        for file in (_in_folder(match) if match.is_dir() else [match])
-        if _is_workflow(file) and file.is_file()
-    }
-    return sorted(files), start
-
-
-def _in_folder(folder: Path) -> Iterator[Path]:
-    for file in folder.rglob("*"):
-        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if not hidden and _is_workflow(file) and file.is_file():
+def _workflows_in(path: Path) -> Iterator[Path]:
+    """The file itself, or those of a folder in full depth that are not hidden."""
+    for file in path.rglob("*") if path.is_dir() else (path,):
+        hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        if not hidden and file.name.endswith(SUFFIXES) and file.is_file():
             yield file
-
-
-def _is_workflow(path: Path) -> bool:
-    return path.name.endswith(SUFFIXES)

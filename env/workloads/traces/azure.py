@@ -1,15 +1,14 @@
 """Reads the traces of Azure Functions, 2019 and 2021: https://github.com/Azure/AzurePublicDataset.
 
-A damaged file is refused with one line; sound rows that cannot be used are passed over and counted.
-Several rows of one function are put together, which is counted too.
+A damaged file is refused with one line; valid rows that cannot be used are left out and counted.
+Several rows of one function are merged, which is counted too.
 """
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,7 +18,7 @@ from pydantic import Field
 from env.base.errors import InputError
 from env.base.schema import Strict, short
 from env.sim.declared.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
-from env.workloads.table import Row, Table
+from env.workloads.traces.csv_file import CsvFile
 from env.workloads.traces.trace import REQUEST
 from env.workloads.traces.trace_recording import (
     QUANTILES,
@@ -30,7 +29,7 @@ from env.workloads.traces.trace_recording import (
 )
 
 MS_PER_SECOND = 1_000
-MINUTE = re.compile(r"(?:minute_)?(\d{1,7})")
+MINUTE = re.compile(r"(minute_)?\d{1,7}")
 """A minute's column: 1 to 1440 in the original; excerpts begin elsewhere, or write minute_1."""
 MOST_A_MINUTE = 10_000_000
 """Invocations of one function in a minute: what is above is taken for damage."""
@@ -38,19 +37,17 @@ MOST_A_MINUTE = 10_000_000
 APPLICATION = ("HashOwner", "HashApp")
 FUNCTION = (*APPLICATION, "HashFunction")
 LONGEST_MS = LONGEST * MS_PER_SECOND
-PERCENTILES_MS = tuple(f"percentile_Average_{round(100 * point)}" for point in QUANTILES)
-AVERAGE_MB = "AverageAllocatedMb"
-PERCENTILES_MB = tuple(f"{AVERAGE_MB}_pct{percent}" for percent in (1, 5, 25, 50, 75, 95, 99, 100))
+DURATIONS_MS = [f"percentile_Average_{round(100 * point)}" for point in QUANTILES]
+PERCENTS_MB = (1, 5, 25, 50, 75, 95, 99, 100)
+MEMORY_MB = ["AverageAllocatedMb", *map("AverageAllocatedMb_pct{}".format, PERCENTS_MB)]
 MOST_FUNCTIONS = 1_000
 """Functions of an application, up to which a figure of memory is taken for a share."""
 
-MOST_TRACE_BYTES = 1_000_000_000
-"""Of a file, unpacked, unless told: those of 2019 have 140 MB, that of 2021 330 MB."""
-
 FileName = Annotated[str, Field(min_length=1)]
 FileBytes = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
-Weighted = tuple[float, list[float]]
-"""How much a row weighs beside other rows of its function, and its figures."""
+MOST_TRACE_BYTES = 1_000_000_000
+"""Of a file, unpacked, by default: those of 2019 have 140 MB, that of 2021 330 MB."""
+
 Key = tuple[str, ...]
 """Owner and application, and the function where a row is of one."""
 
@@ -76,21 +73,16 @@ class Azure2019(Strict):
     def read(self, min_duration: float) -> Recording:
         """The functions that have both invocations and durations. Nothing is drawn.
 
-        - Functions are told by `HashOwner`, `HashApp` and `HashFunction`.
-        - Rows of one function are put together. Invocations are summed by minute, whatever the
-          trigger. Durations, average and percentiles alike, are means weighted by `Count`, memory
-          is one weighted by `SampleCount`. A blank count weighs nothing; without any, rows weigh
-          the same.
-        - Durations are the percentiles, which the source takes of averages over 30 s; single
-          requests varied more. They leave out cold starts. Below `min_duration`, that is taken.
-        - Memory is the average of the application, which is what a container of Azure holds. Where
-          an excerpt has rows of functions, the application's figures may be divided evenly over
-          its functions; they are put together again. The original states whole MB, so the smallest
-          number of functions that makes all figures of a row whole is theirs.
-        - Passed over: functions that are never invoked, functions without durations or with blank
-          ones, rows that are blank (of memory: or 0) where others of the same function are not, and
-          rows whose function (in the file of memory: function or application) has no row of
-          invocations.
+        - A function is identified by `HashOwner`, `HashApp` and `HashFunction`.
+        - Rows of one function are merged. Invocations are summed by minute, whatever the trigger.
+          Durations are means weighted by `Count`, memory is one weighted by `SampleCount`. A blank
+          count weighs nothing; without any, rows weigh the same.
+        - The percentiles of durations are of averages over 30 s, without cold starts.
+        - Memory is the average of the application, which is what a container of Azure holds. An
+          excerpt with rows of functions may have divided it evenly over them: it is multiplied
+          by the smallest number of functions that makes all figures of a row whole MB.
+        - Left out: functions that are never invoked or have no durations, rows with a blank
+          (of memory: or an average of 0), and rows of functions that are never invoked.
 
         Args:
             min_duration: seconds, shorter durations are raised to it.
@@ -99,128 +91,82 @@ class Azure2019(Strict):
             InputError: a file cannot be read, has no rows or lacks a column or a minute; a cell is
                 negative, too large or no number; percentiles descend; or no function is left.
         """
-        skipped: Counter[str] = Counter()
-        assumed: Counter[str] = Counter()
-        counts = self._counts(skipped, assumed)
-        durations = self._durations(counts, skipped, assumed)
-        memory = self._memory(counts, skipped, assumed)
-        keys = [key for key in counts if key in durations]
-        skipped["functions without durations"] += len(counts) - len(keys)
+        counts: Counter[str] = Counter()
+        invocations = self._invocations(counts)
+        durations = self._durations(invocations, counts)
+        memory = self._memory(invocations, counts)
+        keys = [key for key in invocations if key in durations]
+        counts["functions without durations, left out"] = len(invocations) - len(keys)
         if not keys:
             raise InputError(
-                f"{self.path}: no function of {self.invocations} has durations in "
+                f"{self.path}: no function that is invoked in {self.invocations} has durations in "
                 f"{self.durations}, at least 1 is needed"
             )
-        stated = np.array([durations[key] for key in keys]) / MS_PER_SECOND
-        raised = (stated[:, 1:] < min_duration).any(axis=1)
-        assumed["mean durations of 0 raised to min_duration"] = int((stated[:, 0] == 0).sum())
-        assumed["functions with percentiles raised to min_duration"] = int(raised.sum())
+        seconds = np.array([durations[key] for key in keys]) / MS_PER_SECOND
+        raised = (seconds < min_duration).any(axis=1)
+        counts["functions with percentiles raised to min_duration"] = int(raised.sum())
         return Recording(
             source=self.path,
             names=_names(keys),
             memory=np.array([memory.get(key, math.nan) for key in keys]),
             invocations=MinuteCounts(
-                counts=np.stack([counts[key] for key in keys], axis=1),
-                durations=np.maximum(stated[:, 1:], min_duration),
+                counts=np.stack([invocations[key] for key in keys], axis=1),
+                durations=np.maximum(seconds, min_duration),
             ),
-            skipped=+skipped,
-            assumptions=+assumed,
-            stated_duration=np.maximum(stated[:, 0], min_duration),
+            counts=+counts,
             groups=dict(zip(("owner", "app"), zip(*keys, strict=True), strict=False)),
         )
 
-    def _counts(self, skipped: Counter[str], assumed: Counter[str]) -> dict[Key, np.ndarray]:
+    def _invocations(self, counts: Counter[str]) -> dict[Key, np.ndarray]:
         """Invocations a minute, int32 (M,), of the functions that are invoked."""
-        table = self._table(self.invocations)
-        table.require(FUNCTION)
-        begin, end = _minute_columns(table)
-        found: dict[Key, np.ndarray] = {}
-        for row in table.rows():
-            key = _key(row, FUNCTION)
-            minutes = _whole(row, begin, end)
-            if key in found:
-                minutes += found[key]
-                assumed["repeated rows of invocations summed by minute"] += 1
-            found[key] = minutes
-        invoked = {key: minutes for key, minutes in found.items() if minutes.any()}
-        skipped["functions never invoked"] += len(found) - len(invoked)
-        if not invoked:
-            raise InputError(f"{table.path}: no function is ever invoked, at least 1 is needed")
+        file = self._file(self.invocations)
+        minutes = _minutes(file)
+        columns = file.read(FUNCTION, dict.fromkeys(minutes, MOST_A_MINUTE), whole=True)
+        rows = np.stack([columns[minute] for minute in minutes], axis=1)
+        functions: dict[Key, np.ndarray] = {}
+        for key, row in zip(_keys(columns, FUNCTION), rows, strict=True):
+            if key in functions:
+                row += functions[key]
+                counts["repeated rows of invocations, summed by minute"] += 1
+            functions[key] = row
+        invoked = {key: row for key, row in functions.items() if row.any()}
+        counts["functions never invoked, left out"] = len(functions) - len(invoked)
         return invoked
 
-    def _durations(
-        self, counts: Mapping[Key, np.ndarray], skipped: Counter[str], assumed: Counter[str]
-    ) -> dict[Key, list[float]]:
-        """Milliseconds by function: the average, then the percentiles."""
-        table = self._table(self.durations)
-        table.require((*FUNCTION, "Average", *PERCENTILES_MS))
-        rows: dict[Key, list[Weighted]] = {}
-        blank: Counter[Key] = Counter()
-        for row in table.rows():
-            key = _key(row, FUNCTION)
-            figures = [
-                row.amount("Average", LONGEST_MS),
-                *row.ascending(PERCENTILES_MS, LONGEST_MS),
-            ]
-            if key not in counts:
-                skipped["durations of functions without invocations"] += 1
-            elif any(map(math.isnan, figures)):
-                blank[key] += 1
-            else:
-                rows.setdefault(key, []).append((_weight(row, "Count"), figures))
-        skipped["blank rows of durations beside others"] += sum(blank[key] for key in rows)
-        assumed["repeated rows of durations put together by Count"] += _repeated(rows)
-        return {key: _mean(several) for key, several in rows.items()}
+    def _durations(self, functions: Collection[Key], counts: Counter[str]) -> dict[Key, np.ndarray]:
+        """Milliseconds at `QUANTILES`, by function."""
+        file = self._file(self.durations)
+        keys, figures, weights = _figures(file, FUNCTION, DURATIONS_MS, "Count", LONGEST_MS)
+        descends = (np.diff(figures) < 0).any(axis=1)
+        if descends.any():
+            row = int(np.argmax(descends))
+            values = ", ".join(f"{figure:g}" for figure in figures[row])
+            raise file.error(row, "percentile_Average", values, "percentiles must ascend")
+        return _means(keys, figures, weights, functions, "durations", counts)
 
-    def _memory(
-        self, counts: Mapping[Key, np.ndarray], skipped: Counter[str], assumed: Counter[str]
-    ) -> dict[Key, float]:
-        """MB by function; those without are left out."""
+    def _memory(self, functions: Collection[Key], counts: Counter[str]) -> dict[Key, float]:
+        """MB by function; functions without memory are left out."""
         if self.memory is None:
             return {}
-        table = self._table(self.memory)
-        if not table.path.exists():
-            raise InputError(
-                f"{table.path}: no such file; workload.source.memory=null draws memory"
-            )
+        file = self._file(self.memory)
+        if not file.path.exists():
+            raise InputError(f"{file.path}: no such file; workload.source.memory=null draws memory")
         # The original has one row an application, some excerpts one a function.
-        of_functions = "HashFunction" in table.columns
-        columns = FUNCTION if of_functions else APPLICATION
-        table.require((*columns, AVERAGE_MB, *PERCENTILES_MB))
-        rows: dict[Key, list[Weighted]] = {}
-        blank: Counter[Key] = Counter()
-        shared: set[Key] = set()
-        for row in table.rows():
-            key = _key(row, columns)
-            figures = [
-                row.amount(AVERAGE_MB, LARGEST_MEMORY),
-                *row.ascending(PERCENTILES_MB, LARGEST_MEMORY),
-            ]
-            known = rows.setdefault(key, [])
-            if figures[0] > 0:
-                functions = _functions_of_shares(figures) if of_functions else 1
-                if functions > 1:
-                    shared.add(key)
-                weight = _weight(row, "SampleCount")
-                known.append((weight, [figures[0] * functions]))
-            else:
-                blank[key] += 1
-        keys = {key: key[: len(columns)] for key in counts}
-        skipped["memory of functions without invocations"] += len(rows.keys() - keys.values())
-        used = {key: rows[of] for key, of in keys.items() if rows.get(of)}
-        beside = {keys[key] for key in used}
-        skipped["blank rows of memory, or of 0, beside others"] += sum(blank[of] for of in beside)
-        assumed["repeated rows of memory put together by SampleCount"] += _repeated(
-            {keys[key]: several for key, several in used.items()}
-        )
-        assumed["memory shares put together to the application's"] += len(shared & used.keys())
-        return {key: _mean(several)[0] for key, several in used.items()}
+        parts = FUNCTION if "HashFunction" in file.header else APPLICATION
+        keys, figures, weights = _figures(file, parts, MEMORY_MB, "SampleCount", LARGEST_MEMORY)
+        shares = [_functions_of_shares(row) if parts == FUNCTION else 1 for row in figures]
+        averages = figures[:, :1] * np.reshape(shares, (-1, 1))
+        averages[averages == 0] = math.nan
+        owners = {function: function[: len(parts)] for function in functions}
+        means = _means(keys, averages, weights, owners.values(), "memory", counts)
+        shared = {key for key, share in zip(keys, shares, strict=True) if share > 1}
+        counts["memory shares, multiplied to the application's"] = len(shared & means.keys())
+        return {function: means[key][0] for function, key in owners.items() if key in means}
 
-    def _table(self, name: str) -> Table:
+    def _file(self, name: str) -> CsvFile:
         plain = Path(self.path).expanduser() / name
         packed = plain.with_name(f"{plain.name}.gz")
-        path = packed if packed.exists() and not plain.exists() else plain
-        return Table(path, self.max_bytes)
+        return CsvFile(packed if packed.exists() and not plain.exists() else plain, self.max_bytes)
 
 
 class Azure2021(Strict):
@@ -239,7 +185,7 @@ class Azure2021(Strict):
         """All functions, in the order of their first row. Nothing is drawn.
 
         A request arrives its duration before the end that is stated: the trace has no waiting. It
-        has no memory. Passed over: invocations that began before the trace.
+        has no memory. Left out: invocations that began before the trace.
 
         Args:
             min_duration: seconds, shorter durations are raised to it.
@@ -248,27 +194,21 @@ class Azure2021(Strict):
             InputError: the file cannot be read, lacks a column or has no usable row; a cell is
                 blank, negative, too large or no number.
         """
-        table = Table(Path(self.path).expanduser(), self.max_bytes)
-        table.require(("app", "func", "end_timestamp", "duration"))
-        index: dict[tuple[str, str], int] = {}
-        rows: list[tuple[float, int, float]] = []
-        skipped: Counter[str] = Counter()
-        for row in table.rows():
-            key = row.text("app"), row.text("func")
-            end, duration = row.amount("end_timestamp", LONGEST), row.amount("duration", LONGEST)
-            for column, value in (("end_timestamp", end), ("duration", duration)):
-                if math.isnan(value):
-                    raise row.error(column, "blank", "a number of at least 0 is needed")
-            if end < duration:
-                skipped["invocations that began before the trace"] += 1
-            else:
-                rows.append((end - duration, index.setdefault(key, len(index)), duration))
-        if not rows:
-            raise InputError(f"{table.path}: every invocation began before the trace")
-        requests = np.array(rows, REQUEST)
+        file = CsvFile(Path(self.path).expanduser(), self.max_bytes)
+        columns = file.read(("app", "func"), {"end_timestamp": LONGEST, "duration": LONGEST})
+        usable = columns["end_timestamp"] >= columns["duration"]
+        if not usable.any():
+            raise InputError(f"{file.path}: every invocation began before the trace")
+        columns = {name: cells[usable] for name, cells in columns.items()}
+        index: dict[Key, int] = {}
+        requests = np.empty(int(usable.sum()), REQUEST)
+        requests["time"] = columns["end_timestamp"] - columns["duration"]
+        requests["function"] = [
+            index.setdefault(key, len(index)) for key in _keys(columns, ("app", "func"))
+        ]
+        raised = columns["duration"] < min_duration
+        requests["duration"] = np.where(raised, min_duration, columns["duration"])
         requests = requests[np.argsort(requests["time"], kind="stable")]
-        raised = requests["duration"] < min_duration
-        requests["duration"][raised] = min_duration
         return Recording(
             source=self.path,
             names=_names(index),
@@ -278,80 +218,86 @@ class Azure2021(Strict):
                 functions=len(index),
                 minutes=int(requests["time"][-1] // SECONDS_PER_MINUTE) + 1,
             ),
-            skipped=skipped,
-            assumptions=+Counter({"durations raised to min_duration": int(raised.sum())}),
+            counts=+Counter(
+                {
+                    "invocations that began before the trace, left out": int((~usable).sum()),
+                    "durations raised to min_duration": int(raised.sum()),
+                }
+            ),
             groups={"app": tuple(app for app, _ in index)},
         )
 
 
-def _key(row: Row, columns: Sequence[str]) -> Key:
-    return tuple(row.text(column) for column in columns)
+def _figures(
+    file: CsvFile, texts: Sequence[str], names: Sequence[str], weight: str, most: float
+) -> tuple[list[Key], np.ndarray, np.ndarray]:
+    """Keys of the rows, figures (R, K), nan where blank, and weights (R,).
+
+    A weight is 0 where it is blank, or not there as in some excerpts.
+    """
+    weighted = {weight: LARGEST_WHOLE} if weight in file.header else {}
+    columns = file.read(texts, dict.fromkeys(names, most) | weighted, blanks=True)
+    figures = np.stack([columns[name] for name in names], axis=1)
+    weights = columns.get(weight, np.zeros(len(figures)))
+    return _keys(columns, texts), figures, np.nan_to_num(weights)
+
+
+def _means(
+    keys: Sequence[Key],
+    figures: np.ndarray,
+    weights: np.ndarray,
+    wanted: Collection[Key],
+    kind: str,
+    counts: Counter[str],
+) -> dict[Key, np.ndarray]:
+    """Weighted means (K,) of the rows of each wanted key that has rows without a blank.
+
+    Ascending figures stay so: all are summed in one order.
+
+    Args:
+        keys: R, whose the rows are.
+        figures: (R, K), nan where blank.
+        weights: (R,), of a row beside other rows of its key.
+        wanted: keys of the functions that are invoked.
+        kind: what the figures are, for `counts`.
+        counts: is added to.
+    """
+    rows: dict[Key, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(~np.isnan(figures).any(axis=1)).tolist():
+        rows[keys[row]].append(row)
+    counts[f"{kind} of functions without invocations, left out"] = len(rows.keys() - set(wanted))
+    means = {}
+    for key in rows.keys() & set(wanted):
+        counts[f"repeated rows of {kind}, merged"] += len(rows[key]) - 1
+        several, weight = figures[rows[key]], weights[rows[key]]
+        # A single row counts as it is stated, to the last digit.
+        alike = len(several) == 1 or not weight.any()
+        means[key] = np.average(several, axis=0, weights=None if alike else weight)
+    return means
+
+
+def _keys(columns: Mapping[str, np.ndarray], names: Iterable[str]) -> list[Key]:
+    return list(zip(*(columns[name] for name in names), strict=True))
 
 
 def _names(keys: Collection[Key]) -> tuple[str, ...]:
-    """Of functions: their own, and where several have that, owner and application before it."""
+    """Of functions: their last part, and where several have that, owner and application before."""
     count = Counter(key[-1] for key in keys)
     return tuple(key[-1] if count[key[-1]] == 1 else "-".join(key) for key in keys)
 
 
-def _weight(row: Row, column: str) -> float:
-    """The count in a column; 0 where it is blank, or not there as in some excerpts."""
-    count = row.amount(column, LARGEST_WHOLE) if column in row.table.columns else 0.0
-    return 0.0 if math.isnan(count) else count
-
-
-def _repeated(rows: Mapping[Key, Sequence[Weighted]]) -> int:
-    return sum(len(several) - 1 for several in rows.values())
-
-
-def _mean(rows: Sequence[Weighted]) -> list[float]:
-    """Each figure's weighted mean. Ascending figures stay so: all are summed in one order."""
-    weights, figures = zip(*rows, strict=True)
-    if len(rows) == 1:  # as it is stated, to the last digit
-        return list(figures[0])
-    if not any(weights):
-        weights = (1.0,) * len(rows)
-    return [
-        sum(weight * figure for weight, figure in zip(weights, column, strict=True)) / sum(weights)
-        for column in zip(*figures, strict=True)
-    ]
-
-
-def _functions_of_shares(figures: list[float]) -> int:
+def _functions_of_shares(figures: np.ndarray) -> int:
     """The smallest number of functions that makes all figures of a row whole; 1 if none does."""
-    known = [Fraction(figure) for figure in figures if not math.isnan(figure)]
-    functions = math.lcm(*(share.limit_denominator(MOST_FUNCTIONS).denominator for share in known))
+    shares = [Fraction(figure) for figure in figures if not math.isnan(figure)]
+    functions = math.lcm(*(share.limit_denominator(MOST_FUNCTIONS).denominator for share in shares))
     return functions if functions <= MOST_FUNCTIONS else 1
 
 
-def _minute_columns(table: Table) -> tuple[int, int]:
-    """Positions of the first minute and behind the last, which follow each other by one."""
-    minutes = [
-        (position, int(match[1]), name)
-        for name, position in table.columns.items()
-        if (match := MINUTE.fullmatch(name))
-    ]
-    if not minutes:
-        raise InputError(f"{table.path}: no column of a minute, 1 or minute_1 and so on are needed")
-    for (left, before, name), (right, after, _) in pairwise(minutes):
-        if (right, after) != (left + 1, before + 1):
-            raise InputError(
-                f"{table.path}: minute {before + 1} does not follow '{name}', "
-                "one column for every minute is needed"
-            )
-    return minutes[0][0], minutes[-1][0] + 1
-
-
-def _whole(row: Row, begin: int, end: int) -> np.ndarray:
-    """Invocations in the columns from `begin` up to `end`, int32."""
-    columns = list(row.table.columns)[begin:end]
-    try:
-        counts = np.array(row.cells[begin:end]).astype(np.float64)
-    except ValueError:
-        counts = np.array([row.amount(column, MOST_A_MINUTE) for column in columns])
-    sound = (counts >= 0) & (counts <= MOST_A_MINUTE) & (counts == np.floor(counts))
-    if not sound.all():
-        bad = int(np.argmin(sound))
-        allowed = f"a whole number from 0 to {MOST_A_MINUTE} is needed"
-        raise row.error(columns[bad], short(row.cells[begin + bad].strip()), allowed)
-    return counts.astype(np.int32)
+def _minutes(file: CsvFile) -> list[str]:
+    """Columns of the minutes, which follow each other by one."""
+    minutes = [name for name in file.header if MINUTE.fullmatch(name)]
+    numbers = [int(name.removeprefix("minute_")) for name in minutes]
+    if not minutes or numbers != [*range(numbers[0], numbers[0] + len(numbers))]:
+        needed = "one for every minute, as 1 or minute_1, is needed"
+        raise InputError(f"{file.path}: columns of minutes are {short(minutes)}, {needed}")
+    return minutes

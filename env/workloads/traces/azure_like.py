@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from env.base.schema import Strict
 from env.workloads.traces.profiles import LogNormal
-from env.workloads.traces.trace_recording import QUANTILES, MinuteCounts, Recording
+from env.workloads.traces.trace_recording import MinuteCounts, Recording
 
 MINUTES_PER_DAY = 1_440
 
@@ -30,8 +30,7 @@ class AzureLike(Strict):
         timers: share of the functions that are invoked at even intervals; the others' invocations
             are a Poisson process.
         median_duration: seconds, median duration of a function.
-        duration_spread: the quantiles 0, 0.01, 0.25, 0.5, 0.75, 0.99 and 1 of a function's
-            durations over their median.
+        duration_spread: the `QUANTILES` of a function's durations over their median.
         longest_duration: seconds, longer durations are cut to it.
     """
 
@@ -48,8 +47,6 @@ class AzureLike(Strict):
 
     @model_validator(mode="after")
     def _drawable(self) -> Self:
-        if list(self.duration_spread) != sorted(self.duration_spread):
-            raise ValueError(f"duration_spread is {list(self.duration_spread)}, it must ascend")
         if self.most_daily_invocations < self.daily_invocations.median:
             raise ValueError(
                 f"most_daily_invocations is {self.most_daily_invocations}, at least the median of "
@@ -67,17 +64,18 @@ class AzureLike(Strict):
             min_duration: seconds, shorter durations are raised to it.
         """
         counts = np.empty((self.minutes, self.functions), np.int64)
-        durations = np.empty((self.functions, len(QUANTILES)))
+        medians = np.empty(self.functions)
         for function in range(self.functions):
-            stream = np.random.SeedSequence(self.seed, spawn_key=(function,))
-            rng = np.random.default_rng(stream)
-            rate = self._daily_rate(rng) / MINUTES_PER_DAY
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(function,)))
+            rate = self.daily_invocations.draw(rng)
+            while rate > self.most_daily_invocations:
+                rate = self.daily_invocations.draw(rng)
             if rng.random() < self.timers:
-                counts[:, function] = _timer(rate, self.minutes, rng)
+                counts[:, function] = _timer(rate / MINUTES_PER_DAY, self.minutes, rng)
             else:
-                counts[:, function] = rng.poisson(rate, self.minutes)
-            median = self.median_duration.draw(rng)
-            durations[function] = median * np.array(self.duration_spread)
+                counts[:, function] = rng.poisson(rate / MINUTES_PER_DAY, self.minutes)
+            medians[function] = self.median_duration.draw(rng)
+        durations = np.outer(medians, np.sort(self.duration_spread))
         invoked = np.flatnonzero(counts.sum(axis=0))
         return Recording(
             source="azure_like",
@@ -87,14 +85,8 @@ class AzureLike(Strict):
                 counts=counts[:, invoked],
                 durations=np.clip(durations[invoked], min_duration, self.longest_duration),
             ),
-            skipped={"functions never invoked": self.functions - len(invoked)},
+            counts={"functions never invoked, left out": self.functions - len(invoked)},
         )
-
-    def _daily_rate(self, rng: np.random.Generator) -> float:
-        while True:
-            rate = self.daily_invocations.draw(rng)
-            if rate <= self.most_daily_invocations:
-                return rate
 
 
 def _timer(rate: float, minutes: int, rng: np.random.Generator) -> np.ndarray:

@@ -20,8 +20,6 @@ from env.workloads.traces.trace import ANNOTATION_KEY, FunctionProfiles
 from env.workloads.traces.trace_recording import Recording
 
 MS_PER_SECOND = 1_000
-MEMORY_DRAWN = "memory drawn"
-"""The assumption that a function's memory was not measured."""
 COLD_START_TABLE = Path(__file__).with_name("cold_start.csv")
 
 Runtime = Literal["python", "nodejs", "java", "dotnet", "ruby", "go"]
@@ -72,10 +70,6 @@ class ProfileRules(Strict):
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
-        if self.min_memory > self.max_memory:
-            raise ValueError(
-                f"min_memory is {self.min_memory}, allowed: at most max_memory, {self.max_memory}"
-            )
         if not sum(self.runtime_shares.values()) > 0:
             raise ValueError("runtime_shares are all 0, one above 0 is needed")
         return self
@@ -87,15 +81,12 @@ def annotate_functions(
     """Fills in what the trace leaves open.
 
     - Execution E(j): the mean of the durations that requests of j are given.
-    - Memory R(j): as recorded, else drawn, times a factor drawn from `memory_factor`; rounded up to
-      whole MB, at least `min_memory` and at most `max_memory`.
-    - Cold start D(j): a runtime drawn by `runtime_shares`, the median of a hello-world in it at the
-      measured memory size nearest to R(j) (see cold_start.csv), times a factor drawn from
-      `cold_start_factor`.
+    - Memory R(j): as recorded, else drawn, times `memory_factor`; whole MB within the bounds.
+    - Cold start D(j): that of a hello-world in a drawn runtime at the measured memory size nearest
+      to R(j) (see cold_start.csv), times `cold_start_factor`.
     - Parallelism: 1, for no trace says that a request keeps more than one core busy.
 
-    Every function has a stream of its own, which depends on the seed and its name alone: a
-    function is the same in every sample.
+    The draws of a function depend on the seed and its name alone: it is the same in every sample.
 
     Args:
         recording: F functions.
@@ -105,36 +96,37 @@ def annotate_functions(
     Returns:
         The profiles, and how often each rule had to decide.
     """
-    counts: Counter[str] = Counter()
-    memory = np.empty(len(recording.names), np.int64)
-    cold_start = np.empty(len(recording.names))
     shares = np.array([rules.runtime_shares.get(runtime, 0.0) for runtime in RUNTIMES])
     shares /= shares.sum()
-    for j, (name, measured) in enumerate(zip(recording.names, recording.memory, strict=True)):
+    draws: list[float] = []
+    for name in recording.names:
         stream = np.random.SeedSequence(seed, spawn_key=(ANNOTATION_KEY, zlib.crc32(name.encode())))
         rng = np.random.default_rng(stream)
         # All are drawn for every function, so that none shifts the others.
-        drawn = rules.missing_memory.draw(rng)
-        runtime = RUNTIMES[rng.choice(len(RUNTIMES), p=shares)]
-        factor = _log_uniform(rng, rules.cold_start_factor)
-        given_over_used = _log_uniform(rng, rules.memory_factor)
-        if math.isnan(measured):
-            counts[MEMORY_DRAWN] += 1
-        amount = given_over_used * (drawn if math.isnan(measured) else measured)
-        if amount < rules.min_memory:
-            counts["memory raised to min_memory"] += 1
-        if amount > rules.max_memory:
-            counts["memory cut to max_memory"] += 1
-        memory[j] = math.ceil(min(max(amount, rules.min_memory), rules.max_memory))
-        cold_start[j] = factor * hello_world_cold_start(runtime, float(memory[j]))
+        draws += [rules.missing_memory.draw(rng), rng.choice(len(RUNTIMES), p=shares)]
+        draws += [_log_uniform(rng, rules.cold_start_factor)]
+        draws += [_log_uniform(rng, rules.memory_factor)]
+    drawn_memory, runtimes, cold_factor, memory_factor = np.reshape(draws, (-1, 4)).T
+    missing = np.isnan(recording.memory)
+    amount = memory_factor * np.where(missing, drawn_memory, recording.memory)
+    memory = _containers(amount, rules)
+    hello_world = [
+        hello_world_cold_start(RUNTIMES[int(runtime)], size)
+        for runtime, size in zip(runtimes, memory.tolist(), strict=True)
+    ]
     profiles = FunctionProfiles(
         names=recording.names,
         execution=recording.invocations.mean_duration,
-        cold_start=cold_start,
+        cold_start=cold_factor * hello_world,
         memory=memory,
-        parallelism=np.ones(len(recording.names), np.int64),
+        parallelism=np.ones(len(memory), np.int64),
     )
-    return profiles, counts
+    counts = {
+        "memory drawn": int(missing.sum()),
+        "memory raised to min_memory": int((amount < rules.min_memory).sum()),
+        "memory cut to max_memory": int((amount > rules.max_memory).sum()),
+    }
+    return profiles, +Counter(counts)
 
 
 def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
@@ -144,33 +136,28 @@ def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float
 
 
 def largest_memory(recording: Recording, rules: ProfileRules) -> np.ndarray:
-    """The most memory that `annotate_functions` may give to each function, whatever the seed.
+    """MB, int64 (F,): the most memory that `annotate_functions` may give, with any seed.
 
-    What is drawn for a function without a measured memory has no bound but `max_memory`.
-
-    Args:
-        recording: F functions.
-        rules: numbers of the rules.
-
-    Returns:
-        MB, int64 (F,).
+    Where no memory was measured, the draw has no bound but `max_memory`.
     """
     amount = np.nan_to_num(rules.memory_factor[1] * recording.memory, nan=rules.max_memory)
-    return np.ceil(np.clip(amount, rules.min_memory, rules.max_memory)).astype(np.int64)
+    return _containers(amount, rules)
 
 
-def hello_world_cold_start(runtime: Runtime, memory: float) -> float:
-    """Seconds, median of the measured cold starts at the memory size (MB) nearest to `memory`."""
-    sizes = _cold_starts()[runtime]
-    return sizes[min(sizes, key=lambda size: abs(size - memory))]
+def _containers(memory: np.ndarray, rules: ProfileRules) -> np.ndarray:
+    """Whole MB within the bounds, int64."""
+    return np.ceil(np.clip(memory, rules.min_memory, rules.max_memory)).astype(np.int64)
 
 
 @cache
-def _cold_starts() -> dict[str, dict[int, float]]:
-    """Runtime to memory size (MB) to seconds."""
-    table: dict[str, dict[int, float]] = {}
-    with COLD_START_TABLE.open(newline="") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            sizes = table.setdefault(row["runtime"], {})
-            sizes[int(row["memory_mb"])] = float(row["p50_ms"]) / MS_PER_SECOND
-    return table
+def hello_world_cold_start(runtime: Runtime, memory: float) -> float:
+    """Seconds, median of the measured cold starts at the memory size (MB) nearest to `memory`."""
+    rows = [row for row in _cold_starts() if row["runtime"] == runtime]
+    nearest = min(rows, key=lambda row: abs(int(row["memory_mb"]) - memory))
+    return float(nearest["p50_ms"]) / MS_PER_SECOND
+
+
+@cache
+def _cold_starts() -> list[dict[str, str]]:
+    lines = COLD_START_TABLE.read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))

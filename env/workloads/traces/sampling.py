@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from env.base.errors import InputError
 from env.base.schema import Strict
 from env.workloads.traces.trace import REQUESTS_KEY
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Invocations
@@ -29,8 +28,8 @@ class Sampling(Strict):
         start: minutes from the begin of the trace to that of the window.
         minutes: length of the window in the simulation.
         history: minutes of the trace before the window that a policy may learn from; null: all.
-        ratio: share of the requests that is kept. Every request is kept or dropped by a number of
-            its own, so those of a smaller ratio are among those of a larger one.
+        ratio: share of the requests that is kept, each by its draw: the requests of a smaller ratio
+            are among those of a larger one.
         compression: minutes of the trace that pass in one of the simulation. A sample of rare
             functions loads a cluster only when their requests are moved together.
     """
@@ -44,23 +43,14 @@ class Sampling(Strict):
     compression: int = Field(ge=1, le=10_000)
 
     @property
-    def end(self) -> int:
-        """Minutes from the begin of the trace to the end of the window."""
-        return self.start + self.minutes * self.compression
+    def length(self) -> int:
+        """Minutes of the trace that the window takes."""
+        return self.minutes * self.compression
 
     @property
-    def history_start(self) -> int:
-        """Minutes from the begin of the trace to that of the history."""
-        return 0 if self.history is None else max(0, self.start - self.history)
-
-    def check_window(self, source: str, minutes: int) -> None:
-        """Refuses a window that ends after the `minutes` of a trace, with an `InputError`."""
-        if self.end > minutes:
-            raise InputError(
-                f"workload.sampling: with start {self.start}, compression {self.compression} and "
-                f"minutes {self.minutes} the window is minutes {self.start} to {self.end} of the "
-                f"trace, {source} has {minutes}"
-            )
+    def end(self) -> int:
+        """Minutes from the begin of the trace to the end of the window."""
+        return self.start + self.length
 
 
 def choose_functions(
@@ -83,18 +73,16 @@ def choose_functions(
     shuffled = rng.permutation(everyone)
     ranking = shuffled[np.argsort(invocations[shuffled], kind="stable")]
     if kind == "rare":
-        chosen = ranking[:count]
-    elif kind == "random":
-        chosen = rng.choice(everyone, count, replace=False)
-    else:
-        parts = np.array_split(np.arange(count), QUARTILES)
-        chosen = np.concatenate(
-            [
-                rng.choice(quartile, len(part), replace=False)
-                for quartile, part in zip(np.array_split(ranking, QUARTILES), parts, strict=True)
-            ]
-        )
-    return np.sort(chosen)
+        return np.sort(ranking[:count])
+    if kind == "random":
+        return np.sort(rng.choice(everyone, count, replace=False))
+    quartiles = np.array_split(ranking, QUARTILES)
+    counts = map(len, np.array_split(np.arange(count), QUARTILES))
+    parts = [
+        rng.choice(quartile, part, replace=False)
+        for quartile, part in zip(quartiles, counts, strict=True)
+    ]
+    return np.sort(np.concatenate(parts))
 
 
 def play(
@@ -102,22 +90,21 @@ def play(
 ) -> Iterator[np.ndarray]:
     """Requests of the minutes from `first` up to `last` of a trace, made a minute at a time.
 
-    Every minute has a stream of its own, which depends on the seed and its number alone: a request
-    is the same in whichever window it lies.
+    The draws of a minute depend on the seed and its number alone: a request is the same in every
+    window.
 
     Args:
         invocations: of the sampled functions.
         sampling: gives ratio, compression, and the begin of the window, which is time 0.
         first: minute of the trace.
-        last: minute of the trace behind the last one.
+        last: minute behind the last one.
         seed: of what is drawn.
 
     Yields:
         `REQUEST` arrays, ascending in time; before the window time is negative.
     """
     for number in range(first, last):
-        stream = np.random.SeedSequence(seed, spawn_key=(REQUESTS_KEY, number))
-        rng = np.random.default_rng(stream)
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(REQUESTS_KEY, number)))
         requests = invocations.minute(number, rng)
         requests = requests[rng.random(len(requests)) < sampling.ratio]
         requests["time"] -= sampling.start * SECONDS_PER_MINUTE

@@ -1,4 +1,4 @@
-"""A trace: requests of single functions over time, and what a profiler knows of the functions.
+"""A trace: requests of single functions over time, and profiles of the functions.
 
 It may be endless: requests come in chunks.
 """
@@ -14,7 +14,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.queue_records import EARLIER
 
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
-"""First word of every spawn key: what keeps the draws from one seed apart."""
+"""First word of every spawn key: draws from one seed are independent by it."""
 NO_EDGES = np.zeros(0, np.int64)
 
 # One request; `duration` is the draw of this request, which no scheduler may look at.
@@ -29,7 +29,7 @@ REQUEST = np.dtype(
 
 @dataclass(frozen=True, eq=False)
 class FunctionProfiles:
-    """What is known of J functions before they run. Entry j of every array is function j.
+    """What schedulers may know of J functions before they run. Entry j is function j.
 
     Attributes:
         names: what reports call them.
@@ -80,12 +80,12 @@ class FunctionProfiles:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Requests of the functions of some profiles.
+    """Requests of functions.
 
     Attributes:
         profiles: of the functions.
-        requests: gives, each time it is called, an iterator over the same requests from the
-            beginning: chunks of `REQUEST` records of any length, ascending in time.
+        requests: each call gives an iterator over the same requests from the beginning: chunks of
+            `REQUEST` records of any length, ascending in time.
     """
 
     profiles: FunctionProfiles
@@ -94,7 +94,7 @@ class Trace:
 
 def earlier(requests: np.ndarray) -> np.ndarray:
     """EARLIER (K,), the executions of `REQUEST` records, which are taken to begin on arrival."""
-    found = np.zeros(len(requests), EARLIER)
-    found["image"], found["begin"] = requests["function"], requests["time"]
-    found["end"] = requests["time"] + requests["duration"]
-    return found
+    executions = np.zeros(len(requests), EARLIER)
+    executions["image"], executions["begin"] = requests["function"], requests["time"]
+    executions["end"] = requests["time"] + requests["duration"]
+    return executions

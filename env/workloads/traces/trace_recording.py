@@ -1,7 +1,7 @@
-"""The common form every trace is read into: functions, and what is known of their invocations.
+"""The common form every trace is read into: functions, and what is stated of their invocations.
 
 A trace states either counts a minute and percentiles of durations, or every single invocation.
-What it does not state of a function stays open here; `profiles` fills it in.
+What it does not state stays open here; `profiles` fills it in.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,9 @@ class MinuteCounts:
     """Counts a minute; what they leave open is drawn.
 
     - Arrivals are uniform in their minute, independent of each other.
-    - A duration is the inverse distribution function at a uniform number; between the known
-      quantiles its logarithm is linear. Its mean is therefore not quite the one that was measured:
-      1.07 and 1.10 times that over all requests of two excerpts of 2019. (With straight lines
-      between the quantiles, which overrate the long tails, 1.15 and 1.20 times.)
+    - A duration is the inverse distribution function at a uniform number; between the stated
+      quantiles its logarithm is linear. Its mean is 1.07 and 1.10 times the measured one over all
+      requests of two excerpts of 2019 (with straight lines between the quantiles 1.15 and 1.20).
 
     Attributes:
         counts: whole numbers (M, F); 32 bits are enough, a day of 50,000 functions is 300 MB.
@@ -66,8 +65,7 @@ class MinuteCounts:
         requests["time"] = (number + times) * SECONDS_PER_MINUTE
         segment = np.searchsorted(QUANTILES, uniform, side="right") - 1
         share = (uniform - QUANTILES[segment]) / np.diff(QUANTILES)[segment]
-        low = self.durations[requests["function"], segment]
-        high = self.durations[requests["function"], segment + 1]
+        low, high = (self.durations[requests["function"], segment + end] for end in (0, 1))
         requests["duration"] = low * (high / low) ** share
         return requests[np.argsort(requests["time"], kind="stable")]
 
@@ -93,11 +91,11 @@ class SingleInvocations:
         return sums / np.bincount(self.requests["function"], minlength=self.functions)
 
     def count(self, first: int, last: int) -> np.ndarray:
-        """Invocations of every function from minute `first` up to `last`, int64 (F,)."""
+        """As of `MinuteCounts`."""
         return np.bincount(self._between(first, last)["function"], minlength=self.functions)
 
     def select(self, functions: np.ndarray) -> "SingleInvocations":
-        """The same for some functions, in the order of their positions `functions`."""
+        """As of `MinuteCounts`."""
         position = np.full(self.functions, -1)
         position[functions] = np.arange(len(functions))
         requests = self.requests[position[self.requests["function"]] >= 0]
@@ -105,7 +103,7 @@ class SingleInvocations:
         return SingleInvocations(requests, len(functions), self.minutes)
 
     def minute(self, number: int, rng: np.random.Generator) -> np.ndarray:
-        """Requests of one minute, `REQUEST`, ascending; time 0 is the begin of minute 0."""
+        """As of `MinuteCounts`; nothing is drawn."""
         return self._between(number, number + 1)
 
     def _between(self, first: int, last: int) -> np.ndarray:
@@ -127,9 +125,7 @@ class Recording:
         names: F names.
         memory: MB, float64 (F,); not a number where it was not measured.
         invocations: of the F functions, each of them at least once.
-        skipped: rows that could not be used, by the reason.
-        assumptions: how often a rule had to decide, by what it decided.
-        stated_duration: seconds, float64 (F,), mean that the source states, where it states one.
+        counts: what was left out or assumed, and how often.
         groups: what the source says the functions belong to, F names each: `owner`, `app`.
     """
 
@@ -137,20 +133,16 @@ class Recording:
     names: tuple[str, ...]
     memory: np.ndarray
     invocations: Invocations
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    assumptions: Mapping[str, int] = field(default_factory=dict)
-    stated_duration: np.ndarray | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def select(self, functions: np.ndarray) -> "Recording":
         """The same for some functions, in the order of their positions `functions`."""
-        stated = self.stated_duration
         return replace(
             self,
             names=tuple(self.names[position] for position in functions),
             memory=self.memory[functions],
             invocations=self.invocations.select(functions),
-            stated_duration=None if stated is None else stated[functions],
             groups={
                 kind: tuple(names[position] for position in functions)
                 for kind, names in self.groups.items()

@@ -1,7 +1,7 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,15 +16,11 @@ from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import NOTHING_EARLIER, Images
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.workloads.assumptions import Summary, in_words, summary
 from env.workloads.generator import turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
-from env.workloads.traces.profiles import (
-    MEMORY_DRAWN,
-    ProfileRules,
-    annotate_functions,
-    largest_memory,
-)
+from env.workloads.traces.profiles import ProfileRules, annotate_functions, largest_memory
 from env.workloads.traces.sampling import Sampling, choose_functions, play
 from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace, earlier
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
@@ -42,11 +38,11 @@ class TraceConfig(Strict):
 
     Attributes:
         seed: of the sample, the arrivals and durations, and of what the trace leaves open.
-        source: where the trace comes from, told by its `kind`.
+        source: where the trace comes from.
         sampling: which part of it is played.
         annotation: rules for what the trace does not state.
-        tenants: who shares the cluster, each with one ticket: the owners of the functions, or
-            their applications, as the source tells them; None: nobody is told apart.
+        tenants: who shares the cluster, each with one ticket: the owners of the functions or their
+            applications; None: there are no tenants.
     """
 
     seed: int = Field(ge=0, lt=2**32)
@@ -66,8 +62,8 @@ class TraceSample:
         history: requests of the same functions before the window, at negative times: what a policy
             may have learnt from.
         report: what became of the trace, a line to print.
-        tenants: whose each function is; empty: nobody is told apart.
-        turns_seed: of what an order draws by which tenants take turns.
+        tenants: the tenant of each function; empty: there are no tenants.
+        turns_seed: of the draws of an order in which tenants take turns.
     """
 
     window: Trace
@@ -76,14 +72,6 @@ class TraceSample:
     tenants: tuple[str, ...] = ()
     turns_seed: int = 0
 
-    @property
-    def funding(self) -> Funding | None:
-        """A ticket for each tenant; None where nobody is told apart."""
-        if not self.tenants:
-            return None
-        grants = {name: {"tickets": 1.0} for name in self.tenants}
-        return validated(Funding, {"tenants": grants}, "workload.tenants")
-
     def episode(self, core_speed: int) -> EpisodeWorkload:
         """The window as workflows of one function each, with the work that is drawn.
 
@@ -91,25 +79,25 @@ class TraceSample:
             core_speed: operations per second of the cluster's reference core.
         """
         profiles = self.window.profiles
-        known = profiles.templates(core_speed)
-        chunks = [np.zeros(0, REQUEST), *self.window.requests()]
-        requests = np.concatenate(chunks)
+        templates = profiles.templates(core_speed)
+        requests = np.concatenate([np.zeros(0, REQUEST), *self.window.requests()])
         functions = requests["function"].tolist()
         work = profiles.operations(requests["function"], requests["duration"], core_speed)
+        # Each tenant has one ticket.
+        grants = {"tenants": {name: {"tickets": 1.0} for name in self.tenants}}
         return EpisodeWorkload(
             arrival_times=tuple(requests["time"].tolist()),
-            templates=tuple(known[function] for function in functions),
+            templates=tuple(templates[function] for function in functions),
             work=tuple(work.tolist()),
-            images=Images.by_name(known, profiles.cold_start, self._earlier),
+            images=Images.by_name(templates, profiles.cold_start, self._earlier),
             tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),
-            funding=self.funding,
+            funding=validated(Funding, grants, "workload.tenants") if self.tenants else None,
             turns_seed=self.turns_seed,
         )
 
     def _earlier(self) -> np.ndarray:
         """EARLIER (K,), the executions of the history."""
-        chunks = [earlier(chunk) for chunk in self.history.requests()]
-        return np.concatenate([NOTHING_EARLIER, *chunks])
+        return np.concatenate([NOTHING_EARLIER, *map(earlier, self.history.requests())])
 
 
 class TraceGenerator:
@@ -127,8 +115,12 @@ class TraceGenerator:
         self.recording = _read(config.source, config.annotation.min_duration)
         self.config = config
         self._core_speed = core_speed
-        minutes = self.recording.invocations.minutes
-        config.sampling.check_window(self.recording.source, minutes)
+        minutes, sampling = self.recording.invocations.minutes, config.sampling
+        if sampling.end > minutes:
+            raise InputError(
+                f"workload.sampling: the window is minutes {sampling.start} to {sampling.end} of "
+                f"the trace, {self.recording.source} has {minutes}"
+            )
 
     def sample(self, index: int) -> TraceSample:
         """What arrives in the held-out episode number `index`.
@@ -141,13 +133,10 @@ class TraceGenerator:
         seed = self.config.seed
         if index > 0:
             seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
-        config = self.config.model_copy(update={"seed": seed})
-        sample = sample_recording(self.recording, config)
+        sample = sample_recording(self.recording, self.config.model_copy(update={"seed": seed}))
         if next(sample.window.requests(), None) is None:
-            raise InputError(
-                f"workload.sampling: nothing arrives at ratio {config.sampling.ratio:g} in episode "
-                f"{index} of seed {self.config.seed}, a higher ratio is needed"
-            )
+            ratio = self.config.sampling.ratio
+            raise _nothing_arrives(ratio, f"episode {index} of seed {self.config.seed}")
         return sample
 
     def check_training(self, cluster: ClusterConfig) -> int:
@@ -162,19 +151,17 @@ class TraceGenerator:
             InputError: a window is not over when the evaluated one begins, or a function may be
                 given more memory than any NUMA node has.
         """
-        sampling, rules = self.config.sampling, self.config.annotation
-        length = sampling.minutes * sampling.compression
-        if sampling.start < length:
+        start, length = self.config.sampling.start, self.config.sampling.length
+        if start < length:
             raise InputError(
-                f"workload.sampling: start is {sampling.start} min, training plays windows of "
-                f"{length} min before it: allowed: at least {length}"
+                f"workload.sampling: start is {start} min, training plays windows of {length} min "
+                f"before it: allowed: at least {length}"
             )
-        memory = largest_memory(self.recording, rules)
+        memory = largest_memory(self.recording, self.config.annotation)
         largest = int(np.argmax(memory))
         if memory[largest] > cluster.largest_node_memory:
             raise InputError(
-                f"workload.annotation: with memory_factor {rules.memory_factor[1]:g} and "
-                f"max_memory {rules.max_memory:g} function '{self.recording.names[largest]}' needs "
+                f"workload.annotation: function '{self.recording.names[largest]}' may be given "
                 f"{memory[largest]} MB, the largest NUMA node has {cluster.largest_node_memory}"
             )
         return int(memory[largest])
@@ -182,7 +169,7 @@ class TraceGenerator:
     def training_episode(
         self, seed_sequence: np.random.SeedSequence, rate: float = 1.0
     ) -> EpisodeWorkload:
-        """An episode that no evaluation has: of a seed and a window of its own.
+        """An episode that no evaluation has, with another seed and another window.
 
         Args:
             seed_sequence: see `training_seed`.
@@ -193,20 +180,16 @@ class TraceGenerator:
         """
         rng = np.random.default_rng(seed_sequence)
         sampling = self.config.sampling
-        last = sampling.start - sampling.minutes * sampling.compression
         ratio = min(1.0, rate * sampling.ratio)
         for _ in range(ATTEMPTS):
-            start = int(rng.integers(last + 1))
+            start = int(rng.integers(sampling.start - sampling.length + 1))
+            window = sampling.model_copy(update={"start": start, "ratio": ratio})
             seed = TRAINING_SEEDS + int(rng.integers(2**32))
-            own = sampling.model_copy(update={"start": start, "ratio": ratio})
-            config = self.config.model_copy(update={"seed": seed, "sampling": own})
-            found = sample_recording(self.recording, config).episode(self._core_speed)
-            if found.templates:
-                return found
-        raise InputError(
-            f"workload.sampling: nothing arrives at ratio {ratio:g} in {ATTEMPTS} windows before "
-            f"start {sampling.start}, a higher ratio is needed"
-        )
+            config = self.config.model_copy(update={"seed": seed, "sampling": window})
+            episode = sample_recording(self.recording, config).episode(self._core_speed)
+            if episode.templates:
+                return episode
+        raise _nothing_arrives(ratio, f"{ATTEMPTS} windows before start {sampling.start}")
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All functions that can be asked for in the held-out episode number `index`."""
@@ -217,8 +200,13 @@ class TraceGenerator:
         return self.sample(index).episode(self._core_speed)
 
 
-def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What training draws from a trace with, in words and counted, as `told` has it of workflows.
+def _nothing_arrives(ratio: float, where: str) -> InputError:
+    what = f"nothing arrives at ratio {ratio:g} in {where}, a higher ratio is needed"
+    return InputError(f"workload.sampling: {what}")
+
+
+def assumed_of_trace(workload: Mapping[str, Any]) -> Summary:
+    """What training draws from a trace with.
 
     Args:
         workload: the group `workload` with a `source`, in plain containers.
@@ -226,21 +214,8 @@ def assumed_of_trace(workload: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
     _, drawn = annotate_functions(recording, config.annotation, config.seed)
-    functions = len(recording.names)
-    text = "; ".join(_decided(recording, functions, drawn))
-    counts = {**recording.skipped, **(Counter(recording.assumptions) + drawn)}
-    of_source = {"text": text, "functions": functions, "counts": counts}
-    return {recording.source: of_source} if text else {}
-
-
-def _decided(recording: Recording, functions: int, drawn: Counter[str]) -> Iterator[str]:
-    """What rows were passed over and what was drawn for so many functions, in words."""
-    assumed = Counter(recording.assumptions) + drawn
-    if count := assumed.pop(MEMORY_DRAWN, 0):
-        yield f"{MEMORY_DRAWN} for {count} of {functions} functions"
-    for label, counts in (("passed over", recording.skipped), ("assumed", assumed)):
-        if counts:
-            yield f"{label}: " + ", ".join(f"{n} {what}" for what, n in counts.items())
+    counts = Counter(functions=len(recording.names)) + Counter(recording.counts) + drawn
+    return summary([{recording.source: counts}])
 
 
 @lru_cache(maxsize=8)
@@ -256,24 +231,16 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
         recording: what `config.source` gives.
         config: the group `workload`; its window is in the trace.
     """
-    sampling, seed = config.sampling, config.seed
-    everything = recording.invocations
-    chosen = choose_functions(
-        everything.count(0, everything.minutes),
-        sampling.kind,
-        sampling.functions,
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,))),
-    )
-    sample = recording.select(chosen)
+    sampling, seed, invocations = config.sampling, config.seed, recording.invocations
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,)))
+    frequencies = invocations.count(0, invocations.minutes)
+    sample = recording.select(choose_functions(frequencies, sampling.kind, sampling.functions, rng))
     profiles, counts = annotate_functions(sample, config.annotation, seed)
-
-    def trace(first: int, last: int) -> Trace:
-        requests = partial(play, sample.invocations, sampling, first, last, seed)
-        return Trace(profiles, requests)
-
+    minutes = partial(play, sample.invocations, sampling, seed=seed)
+    begin = 0 if sampling.history is None else max(0, sampling.start - sampling.history)
     return TraceSample(
-        window=trace(sampling.start, sampling.end),
-        history=trace(sampling.history_start, sampling.start),
+        window=Trace(profiles, partial(minutes, sampling.start, sampling.end)),
+        history=Trace(profiles, partial(minutes, begin, sampling.start)),
         report=_report(recording, sample, sampling, counts),
         tenants=_tenants(sample, config.tenants),
         turns_seed=turns_seed(np.random.SeedSequence(seed)),
@@ -281,37 +248,31 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
 
 
 def _tenants(sample: Recording, kind: str | None) -> tuple[str, ...]:
-    """Whose each function is: the first characters of the source's names that tell all apart."""
+    """Tenant of each function: as many first characters of its name as make all names differ."""
     if kind is None:
         return ()
     if kind not in sample.groups:
-        known = ", ".join(sample.groups) or "null"
-        raise InputError(f"workload.tenants: {sample.source} says no {kind}, allowed: {known}")
-    whole = sample.groups[kind]
-    length = next(
-        length
-        for length in range(SHORTEST_NAME, max(SHORTEST_NAME, *map(len, whole)) + 1)
-        if len({name[:length] for name in whole}) == len(set(whole))
-    )
-    return tuple(name[:length] for name in whole)
+        allowed = ", ".join(sample.groups) or "null"
+        raise InputError(f"workload.tenants: {sample.source} says no {kind}, allowed: {allowed}")
+    names = sample.groups[kind]
+    length = SHORTEST_NAME
+    while len({name[:length] for name in names}) < len(set(names)):
+        length += 1
+    return tuple(name[:length] for name in names)
 
 
 def _report(
     recording: Recording, sample: Recording, sampling: Sampling, counts: Counter[str]
 ) -> str:
-    """What became of a trace: functions, requests before downsampling, cores that they keep busy.
-
-    Durations are compared by their means, weighted by the requests of the window.
-    """
+    """What became of a trace: functions, requests before downsampling, cores they keep busy."""
     requests = sample.invocations.count(sampling.start, sampling.end)
     work = float(requests @ sample.invocations.mean_duration)
-    stated = 0.0 if sample.stated_duration is None else float(requests @ sample.stated_duration)
-    seconds, functions = sampling.minutes * SECONDS_PER_MINUTE, len(sample.names)
-    parts = [
-        f"{recording.source}: {functions} of {len(recording.names)} functions, "
+    seconds = sampling.minutes * SECONDS_PER_MINUTE
+    text = (
+        f"{recording.source}: {len(sample.names)} of {len(recording.names)} functions, "
         f"{requests.sum()} requests in {seconds:g} s, of which a share of {sampling.ratio:g} "
         f"keeps {sampling.ratio * work / seconds:.3g} cores busy"
-    ]
-    if stated:
-        parts.append(f"durations drawn / stated: {work / stated:.3f}")
-    return "; ".join((*parts, *_decided(recording, functions, counts)))
+    )
+    if assumed := Counter(recording.counts) + counts:
+        text += f"; {in_words(assumed)}"
+    return text

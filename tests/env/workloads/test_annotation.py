@@ -47,19 +47,6 @@ def test_runtimes_are_raised_scaled_and_clipped() -> None:
     assert counts["runtime clipped to runtime_range"] == 3
 
 
-def annotated(task: Task, **changes: object) -> tuple[int, int, int]:
-    """Computation, memory and parallelism of a task."""
-    template, _ = annotate(graph(task), with_rules(**changes), SPEED)
-    return tuple(
-        field.item() for field in (template.computation, template.memory_req, template.parallelism)
-    )
-
-
-def test_computation_is_the_work_of_all_cores() -> None:
-    computation, _, parallelism = annotated(Task("t", "a", runtime=20, cores=3))
-    assert (computation, parallelism) == (20 * 2 * SPEED * 3, 3)
-
-
 def test_computation_is_at_least_one_operation() -> None:
     tiny, small = (
         Task(name, "a", runtime=of / SPEED, cores=1) for name, of in (("t", 0.2), ("s", 0.5))
@@ -69,14 +56,13 @@ def test_computation_is_at_least_one_operation() -> None:
     assert counts["computation raised to 1 operation"] == 1
 
 
-@pytest.mark.parametrize(("cores", "parallelism"), [(1.2, 2), (0.3, 1), (48, 8)])
-def test_measured_parallelism(cores: float, parallelism: int) -> None:
-    assert annotated(Task("t", "a", runtime=1, cores=cores))[2] == parallelism
-
-
-@pytest.mark.parametrize(("memory", "whole"), [(0.075, 128), (128, 128), (300.000001, 301)])
-def test_measured_memory(memory: float, whole: int) -> None:
-    assert annotated(Task("t", "a", runtime=1, memory=memory))[1] == whole
+@pytest.mark.parametrize(
+    ("memory", "cores", "annotates"),
+    [(0.075, 1.2, (128, 2)), (128, 0.3, (128, 1)), (300.000001, 48, (301, 8))],
+)
+def test_measured_memory_and_cores(memory: float, cores: float, annotates: tuple[int, int]) -> None:
+    template, _ = annotate(graph(Task("t", "a", 1, None, memory, cores)), with_rules(), SPEED)
+    assert (template.memory_req.item(), template.parallelism.item()) == annotates
 
 
 def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
@@ -91,7 +77,9 @@ def test_a_task_of_more_cores_than_allowed_keeps_its_work() -> None:
 def test_a_workflow_without_any_runtime_is_refused_unless_it_is_allowed() -> None:
     tasks = graph(Task("a", "a"), Task("b", "b"))
     way_out = "to have them drawn, add workflow.annotation.without_runtimes=draw"
-    with refused_in_a_line(f"w.json: no task has a runtime; {way_out}"):
+    with refused_in_a_line(
+        f"w.json: no task has a runtime (0 execution records of no task); {way_out}"
+    ):
         annotate(tasks, with_rules(), SPEED)
     _, counts = annotate(tasks, with_rules(without_runtimes="draw"), SPEED)
     assert counts["runtime drawn"] == 2

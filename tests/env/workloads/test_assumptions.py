@@ -1,4 +1,4 @@
-"""What was assumed of workflow files, in words: by file and in total."""
+"""What was assumed of workflow files, by file and in total."""
 
 import json
 from pathlib import Path
@@ -31,6 +31,7 @@ def assumed(composed: Composed, path: Path, *overrides: str) -> dict[str, dict[s
     return assumed_of([(group, SPEED)], "evaluation")
 
 
+DRAWN = ("parallelism drawn", "memory drawn", "runtime drawn")
 ALL = {"runtimeInSeconds": 10.0, "memoryInBytes": 500e6, "coreCount": 1.0}
 WHOLE = [record(number, **ALL) for number in range(4)]
 
@@ -38,16 +39,16 @@ WHOLE = [record(number, **ALL) for number in range(4)]
 @pytest.mark.parametrize(
     ("records", "chained", "text"),
     [
-        (WHOLE, False, "no dependencies at all in 1 of 1 workflows"),
+        (WHOLE, False, "no dependencies: 1"),
         (
             [record(0, **ALL), record(1, runtimeInSeconds=3.0), record(2, memoryInBytes=500e6)],
             True,
-            "runtimes: 2 of 4 drawn; memory: 2 of 4 drawn; cores: 3 of 4 drawn",
+            "parallelism drawn: 3; memory drawn: 2; runtime drawn: 2",
         ),
         (
             [*WHOLE[:3], record(3, **ALL | {"coreCount": 64.0})],
             True,
-            "cores: 1 of 4 cut from up to 64 to 16, work kept",
+            "parallelism cut to max_parallelism: 1",
         ),
         (
             [
@@ -57,7 +58,7 @@ WHOLE = [record(number, **ALL) for number in range(4)]
                 record(3, runtimeInSeconds=10.0, memoryInBytes=500e6, avgCPU=60.0),
             ],
             True,
-            "cores: 2 of 4 rounded up to whole ones",
+            "cores rounded up: 2",
         ),
     ],
 )
@@ -66,30 +67,33 @@ def test_what_is_said_of_a_file(
 ) -> None:
     file = tmp_path / "w.json"
     write(file, records, chained=chained)
-    found = assumed(composed, file)
-    said = ("total", text), (str(file), text)
-    assert [(where, each["text"]) for where, each in found.items()] == [*said]
-    assert printed(found) == [f"assumed, {file}: {text}"]
+    summary = assumed(composed, file)
+    text = f"workflows: 1; tasks: 4; {text}"
+    assert [(where, each["text"]) for where, each in summary.items()] == [
+        ("total", text),
+        (str(file), text),
+    ]
+    assert printed(summary) == [f"assumed, {file}: {text}"]
 
 
 def test_files_are_told_apart_and_added_up(composed: Composed, tmp_path: Path) -> None:
     write(tmp_path / "a.json", WHOLE[:3])
     write(tmp_path / "b.json", WHOLE[:2], chained=False)
     write(tmp_path / "c.json", WHOLE)
-    found = assumed(composed, tmp_path)
-    assert list(found) == ["total", f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
-    assert found["total"]["counts"]["runtime drawn"] == 3
-    lines = printed(found)
-    assert lines[0].startswith(f"assumed, {tmp_path}/a.json: runtimes: 1 of 4 drawn")
-    assert lines[1].startswith(f"assumed, {tmp_path}/b.json: runtimes: 2 of 4 drawn")
-    assert lines[2].startswith("assumed, 3 workflows in all: runtimes: 3 of 12 drawn")
-    assert lines[2].endswith("no dependencies at all in 1 of 3 workflows")
+    summary = assumed(composed, tmp_path)
+    assert list(summary) == ["total", f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
+    assert summary["total"]["counts"]["runtime drawn"] == 3
+    first, second, total = printed(summary)
+    assert first.startswith(f"assumed, {tmp_path}/a.json: workflows: 1; tasks: 4; ")
+    assert second.startswith(f"assumed, {tmp_path}/b.json: workflows: 1; tasks: 4; ")
+    assert total.startswith("assumed, in all: workflows: 3; tasks: 12; ")
+    assert total.endswith("runtime drawn: 3; no dependencies: 1")
 
 
 def test_a_file_is_named_as_a_terminal_may_have_it(composed: Composed, tmp_path: Path) -> None:
     write(tmp_path / "a\n\x1b[2J.json", WHOLE[:3])
     (line,) = printed(assumed(composed, tmp_path))
-    assert line.startswith(rf"assumed, {tmp_path}/a \x1b[2J.json: runtimes")
+    assert line.startswith(rf"assumed, {tmp_path}/a \x1b[2J.json: workflows")
 
 
 def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None:
@@ -103,9 +107,9 @@ def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None
 
     both = assumed_of([group("a.json"), group("b.json"), group("a.json")], "evaluation")
     assert list(both) == ["total", f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
-    assert both["total"]["text"].startswith("runtimes: 3 of 8 drawn")
+    assert both["total"]["counts"] == {"workflows": 2, "tasks": 8} | dict.fromkeys(DRAWN, 3)
     scaled = assumed_of([group("a.json"), group("a.json", 0.5)], "evaluation")
-    drawn = "runtimes: 1 of 4 drawn; memory: 1 of 4 drawn; cores: 1 of 4 drawn"
+    drawn = "; ".join(["workflows: 1", "tasks: 4", *(f"{what}: 1" for what in DRAWN)])
     assert scaled["total"]["text"] == (
-        f"{drawn}; or in other scenarios: {drawn}; runtimes: 4 of 4 multiplied by 0.5"
+        f"{drawn}; or in other scenarios: {drawn}; runtime multiplied by runtime_scale: 4"
     )

@@ -109,8 +109,8 @@ NOT_READ = "is a sub-workflow, which is not read: only workflows of jobs are"
             + JOB.format(""),
             "executable 'x': profile pegasus runtime: found '5' and '9', one is needed",
         ),
-        (JOB.format(profiles(pegasus__memory="soon")), "job 'a': profile: memory: "),
-        (JOB.format(profiles(pegasus__memory="9" * 5_000)), "job 'a': profile: memory: "),
+        (JOB.format(profiles(pegasus__memory="soon")), "job 'a': memory: "),
+        (JOB.format(profiles(pegasus__memory="9" * 5_000)), "job 'a': memory: "),
         (f'<job id="a" name="x" runtime="{"x" * 1_000_000}"/>', "job 'a': runtime: "),
         (
             JOB.format('<uses file="f" link="outptu" size="5"/>'),
@@ -153,13 +153,13 @@ def test_later_versions_call_files_by_name(photo: str) -> None:
     ("old", "new", "message"),
     [
         ("</adag>", "", "not valid XML"),
-        ("", BOMB, "XML entities are refused"),
-        ("", OUTSIDE, "XML entities are refused"),
-        ('encoding="UTF-8"', f'encoding="{"x" * 1_000}"', "not valid XML: its encoding is unknown"),
+        ("", BOMB, 'not valid XML: "EntitiesForbidden'),
+        ("", OUTSIDE, 'not valid XML: "EntitiesForbidden'),
+        ('encoding="UTF-8"', f'encoding="{"x" * 1_000}"', "not valid XML: 'unknown encoding"),
         ("adag", "dag", "the root element is 'dag', 'adag' is needed"),
         ('runtime="4.0"', 'runtime="soon"', "job 'ID00': runtime: Input should be a valid number"),
         ('size="4000000"', 'size="1e300"', "data_bytes[0] is 1e+300, at least 0"),
-        ('parent ref="ID00"', 'parent ref="ID77"', "a parent refers to 'ID77', no such job"),
+        ('parent ref="ID00"', 'parent ref="ID77"', "a parent refers to 'ID77', no such task"),
         ("job", "work", "no tasks, at least 1 is needed"),
     ],
 )

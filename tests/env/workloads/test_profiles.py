@@ -93,8 +93,3 @@ def test_a_function_is_the_same_in_every_sample() -> None:
     assert part.names == ("function_3", "function_7")
     assert part.memory.tolist() == whole.memory[[3, 7]].tolist()
     assert part.cold_start.tolist() == whole.cold_start[[3, 7]].tolist()
-
-
-def test_execution_is_the_mean_of_what_requests_are_given() -> None:
-    assert profiles(recording([200.0] * 3)).execution == pytest.approx(0.5)
-    assert profiles(recording([200.0] * 3)).parallelism.tolist() == [1, 1, 1]

@@ -37,12 +37,6 @@ def test_durations_have_the_stated_percentiles_and_mean(busy: MinuteCounts) -> N
     assert busy.mean_duration[1] == pytest.approx(3.0)
 
 
-def test_durations_are_independent_of_arrivals(busy: MinuteCounts) -> None:
-    requests = busy.minute(1, np.random.default_rng(3))
-    short = requests[requests["function"] == 0]
-    assert abs(np.corrcoef(short["time"], short["duration"])[0, 1]) < 0.03
-
-
 def test_selected_functions_are_numbered_anew(busy: MinuteCounts) -> None:
     constant = busy.select(np.array([1]))
     requests = constant.minute(1, np.random.default_rng(4))

@@ -25,23 +25,11 @@ def test_representative_takes_the_same_number_of_every_quartile() -> None:
     )
 
 
-@pytest.mark.parametrize("count", [1, 9])
-def test_representative_of_numbers_that_four_does_not_divide(count: int) -> None:
-    assert len(set(choose(list(range(11)), "representative", count))) == count
-
-
 def test_rare_takes_the_least_invoked_and_draws_among_equals() -> None:
     invocations = [9, 1, 5, 1, 1, 1, 7, 2]
     assert choose(invocations, "rare", 5) == [1, 3, 4, 5, 7]
     firsts = {tuple(choose(invocations, "rare", 1, seed)) for seed in range(50)}
     assert firsts == {(1,), (3,), (4,), (5,)}
-
-
-def test_random_takes_any() -> None:
-    seen = {
-        position for seed in range(60) for position in choose(list(range(8)), "random", 3, seed)
-    }
-    assert seen == set(range(8))
 
 
 @pytest.fixture

@@ -81,9 +81,10 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     assert named.function_names == ("a", "5")
     assert named.name == "named"
     assert pool.weights.tolist() == [0.25, 0.75]
-    assert {where: assumed.counts for where, assumed in pool.assumptions.items()} == {
-        "workflow: mix.numbered": {"memory drawn": 1, "parallelism drawn": 1},
-        "workflow: mix.named": {"memory drawn": 2, "parallelism drawn": 2},
+    sizes = {"workflows": 1, "tasks": 2}
+    assert pool.assumptions == {
+        "workflow: mix.numbered": sizes | {"memory drawn": 1, "parallelism drawn": 1},
+        "workflow: mix.named": sizes | {"memory drawn": 2, "parallelism drawn": 2},
     }
 
 
@@ -170,7 +171,7 @@ def test_a_validated_path_means_the_same_elsewhere(
         ("study", "evaluation_path", "x", "evaluation_path needs path, which is not given"),
         ("study", "mix.blast", {"recip": "blast"}, "mix.blast: one of the keys recipe, path, fun"),
         ("tiny", "mix.chain.functions", [], "mix.chain: no tasks, at least 1 is needed"),
-        ("tiny", "mix.chain.edges.0.to", 9, "mix.chain: edge 0 -> 9 names '9', known are 0, 1, 2"),
+        ("tiny", "mix.chain.edges.0.to", 9, "mix.chain: edge 0 -> 9: '9', no such task"),
         (
             "tiny",
             "mix.chain.edges.0",

@@ -58,7 +58,7 @@ def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     )
     assert requests(found.window)["time"].tolist() == [0.5, 60.0]
     assert requests(found.history)["time"].tolist() == [-59.6, -59.5, -59.5]
-    assert "passed over: 1 invocations that began before the trace" in found.report
+    assert "invocations that began before the trace, left out: 1" in found.report
 
 
 def test_a_made_up_day(sample: Any) -> None:
@@ -83,7 +83,7 @@ def test_a_made_up_day(sample: Any) -> None:
 
 
 def test_a_window_behind_the_trace_is_refused(sample: Any, fixtures: Path) -> None:
-    says = "workload.sampling: with start 8, compression 1 and minutes 5 the window is minutes 8 to"
+    says = "workload.sampling: the window is minutes 8 to 13 of the trace, "
     with pytest.raises(InputError, match=says):
         sample(*small_2019(fixtures), "workload.sampling.start=8")
 

@@ -90,14 +90,10 @@ def test_bad_values(
 
 @pytest.mark.parametrize(
     ("workflow", "says"),
-    [
-        ({"tasks": [{"name": "a"}], "jobs": [{"name": "a"}]}, "found tasks and jobs, one of "),
-        ({}, "found none of them, one of "),
-        ({"tasks": [{"runtime": 1.0}]}, "tasks.0: one of id and name is needed"),
-    ],
+    [({}, "no tasks"), ({"tasks": [{"runtime": 1.0}]}, "tasks.0: one of id and name is needed")],
 )
-def test_tasks_are_stated_once_and_called_something(workflow: Any, says: str) -> None:
-    with refused_in_a_line("photo.json: workflow: ", says):
+def test_there_are_tasks_and_each_is_called_something(workflow: Any, says: str) -> None:
+    with refused_in_a_line("photo.json: ", says):
         read({"workflow": workflow})
 
 
@@ -109,16 +105,8 @@ def test_records_of_no_task(photo: dict[str, Any], rules: AnnotationRules) -> No
     assert counts["execution records of no task"] == 1
     for number, record in enumerate(records):
         record["id"] = f"Other{number}"
-    with refused_in_a_line("photo.json: execution record 'Other0' (of 4) belongs to no task, and"):
+    with refused_in_a_line("photo.json: no task has a runtime (4 execution records of no task); "):
         annotate(read(photo), rules, 1_000)
-
-
-def test_with_several_writers_only_declared_edges_count(photo: dict[str, Any]) -> None:
-    tasks = photo["workflow"]["specification"]["tasks"]
-    tasks[1]["outputFiles"].append("log.txt")
-    graph = read(photo)
-    assert (0, 3) not in graph.edge_bytes
-    assert graph.edge_bytes[1, 3] == 40_700
 
 
 WRONG: list[Any] = [None, True, -3, 10**400, "x", [], {}]
@@ -178,24 +166,10 @@ def test_tasks_of_one_name_are_told_apart_by_id(key: str) -> None:
     assert found == [("QC", 5.0), ("QC", 7.0), ("REPORT", 3.0)]
 
 
-def test_an_id_counts_before_a_name() -> None:
-    graph = old(
-        task("b", id="a"),
-        task("a", id="b"),
-        task("c", parents=["a"]),
-    )
-    assert edges(graph) == {("a", "c")}
-
-
 def test_a_name_of_several_tasks_is_no_reference() -> None:
-    says = "task '3' has the parent 'QC', the name of 2 tasks and the id of none"
+    says = "task '3' has the parent 'QC', no such task"
     with refused_in_a_line(f"photo.json: {says}"):
         old(task("QC", id="1"), task("QC", id="2"), task("REPORT", id="3", parents=["QC"]))
-
-
-def test_without_ids_names_may_not_repeat() -> None:
-    with pytest.raises(InputError, match="task 'QC' is declared twice"):
-        old({"name": "QC"}, {"name": "QC"})
 
 
 WRITTEN = {"name": "f", "link": "output", "size": 1000}
@@ -206,20 +180,15 @@ READ = {"name": "f", "link": "input"}
     ("written", "read", "moved"),
     [
         ({"id": "f1"}, {}, 1000),
-        ({"path": "/w"}, {}, 1000),
         ({"path": "//w/x/../"}, {"path": "/w"}, 1000),
         ({"path": "/w"}, {"path": "w"}, 0),
-        ({"path": "/w"}, {"path": "/v"}, 0),
         ({"id": "f1"}, {"path": "/w"}, 1000),
-        ({"id": "f1", "path": "/w"}, {"path": "/w"}, 1000),
         ({"id": "f1", "path": "/w"}, {"path": "/v"}, 0),
-        ({"id": "f1", "path": "/w"}, {"id": "f1", "path": "/v"}, 1000),
+        ({"id": "f1", "path": "/w"}, {"id": "f1", "path": "/v", "name": "g"}, 1000),
         ({"id": "f1", "path": "/w"}, {"id": "f2", "path": "/w"}, 0),
-        ({"id": "f1"}, {"id": "f1", "name": "g"}, 1000),
-        ({}, {"name": "g"}, 0),
     ],
 )
-def test_files_are_the_same_unless_both_ends_state_otherwise(
+def test_files_are_the_same_by_what_all_of_them_state(
     written: dict[str, Any], read: dict[str, Any], moved: int
 ) -> None:
     graph = old(
@@ -243,23 +212,6 @@ def test_of_two_files_of_one_name_the_declared_parents_or_what_is_stated_counts(
     assert graph.edge_bytes == {(1, 2): 70}
 
 
-def test_one_end_may_have_many_files() -> None:
-    """Each reader gets its own of what one task writes."""
-    many = [WRITTEN | {"name": f"f{k}", "id": str(k), "size": k} for k in range(20)]
-    readers = [task(f"r{k}", READ | {"name": f"f{k}"}, parents=["a"]) for k in range(20)]
-    graph = old(task("a", *many), *readers)
-    assert graph.edge_bytes == {(0, k + 1): k for k in range(20)}
-
-
-def test_sizes_under_other_names_are_one_files() -> None:
-    graph = old(
-        task("a", WRITTEN | {"id": "f1"}),
-        task("b", READ | {"size": 999}, parents=["a"]),
-    )
-    assert graph.edge_bytes == {(0, 1): 1000}
-    assert graph.assumptions == {"files with several sizes, the writer's taken": 1}
-
-
 @pytest.mark.parametrize(
     ("task", "message"),
     [
@@ -269,7 +221,7 @@ def test_sizes_under_other_names_are_one_files() -> None:
         ),
         (
             {"files": [WRITTEN | {"sizeInBytes": 1}]},
-            "size of output 'f': found 1.0 and 1000.0",
+            "output 'f': sizeInBytes, size: found 1.0 and 1000.0",
         ),
     ],
 )
@@ -279,9 +231,9 @@ def test_two_values_for_one_thing_are_refused(task: dict[str, Any], message: str
 
 
 def test_the_same_value_twice_is_one() -> None:
-    twice = {"runtime": 4.0, "runtimeInSeconds": 4.0, "memory": 300_000, "memoryInBytes": 3e8 + 499}
+    twice = {"runtime": 4.0, "runtimeInSeconds": 4.0, "memory": 300_000, "memoryInBytes": 3e8}
     (task,) = old({"name": "a"} | twice | {"files": [WRITTEN, WRITTEN]}).tasks
-    assert (task.runtime, task.memory, list(task.writes.values())) == (4, 300.000499, [1000])
+    assert (task.runtime, task.memory, list(task.writes.values())) == (4, 300, [1000])
 
 
 def test_declared_order_wins_over_several_steps() -> None:
