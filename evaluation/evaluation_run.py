@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -75,12 +76,9 @@ class Evaluation:
         if recorded:
             for source in self.contests[scenarios[0].name].sources.values():
                 check_recordable(source.evaluation_templates(0))
-        told_apart = (
-            line
-            for contest in self.contests.values()
-            for line in other_objectives(contest.schedulers, contest.objective)
-        )
-        self.notices = list(dict.fromkeys(told_apart))
+        contests = self.contests.values()
+        notices = (other_objectives(each.schedulers, each.objective) for each in contests)
+        self.notices = list(dict.fromkeys(chain.from_iterable(notices)))
         self.metrics = all_metrics(settings.slo, settings.late)
         if settings.keep:
             episodes = len(settings.seed) * settings.episodes
@@ -92,7 +90,7 @@ class Evaluation:
             for episode in range(settings.episodes)
         ]
         self.known = {key: None for task in self._tasks for key in task.keys}
-        sources = [each for contest in self.contests.values() for each in contest.sources.values()]
+        sources = [source for contest in contests for source in contest.sources.values()]
         worlds = (
             (each.workflow, self.contests[name].cluster.single_core_speed)
             for name, each in every.items()
@@ -109,7 +107,11 @@ class Evaluation:
             "config": told,
             "scenarios": {each.name: dict(each.point) for each in scenarios},
             "assumptions": assumed_of(worlds, "evaluation"),
-            "samples": _samples(self.contests),
+            "samples": {
+                name: str(source.sample(0).report)
+                for name, contest in self.contests.items()
+                if isinstance(source := contest.sources[settings.seed[0]], TraceGenerator)
+            },
         }
         if settings.resume is not None:
             check_resume(Path(settings.resume), self.run, self.metrics, self.known)
@@ -140,13 +142,3 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
             for episode in range(settings.episodes if drawn else 1):
                 check_world(sources[seed].evaluation_templates(episode), cluster)
     return sources
-
-
-def _samples(contests: Mapping[str, Contest]) -> dict[str, str]:
-    """A line on each sample of a trace, by the scenario that plays it."""
-    return {
-        name: str(source.sample(0).report)
-        for name, contest in contests.items()
-        for source in list(contest.sources.values())[:1]
-        if isinstance(source, TraceGenerator)
-    }

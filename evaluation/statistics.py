@@ -38,7 +38,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """What stands behind a ±."""
+        """The number behind a ±."""
         return (self.ci_high - self.ci_low) / 2
 
     @property
@@ -106,27 +106,27 @@ def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimat
     return Estimate(mean, mean - half, mean + half)
 
 
-def count_needed(found: Estimate, count: int, gap: float, confidence: float) -> int | None:
+def count_needed(mean: Estimate, count: int, gap: float, confidence: float) -> float:
     """How many values of this spread it takes until the interval of their mean is short enough.
 
     Args:
-        found: the mean of `count` values, two or more.
+        mean: of `count` values, two or more.
         count: of the values so far.
         gap: what half the width of the interval has to be below.
         confidence: of the interval.
 
     Returns:
-        None: more than `MOST_COUNTED`.
+        Infinity: more than `MOST_COUNTED`.
     """
 
     def factor(number: int) -> float:
         return float(stats.t.ppf(0.5 + confidence / 2, number - 1) / math.sqrt(number))
 
-    spread = found.half_width / factor(count)
+    spread = mean.half_width / factor(count)
     needed = bisect_left(
         range(MOST_COUNTED + 1), True, lo=2, key=lambda number: factor(number) * spread < gap
     )
-    return needed if needed <= MOST_COUNTED else None
+    return needed if needed <= MOST_COUNTED else math.inf
 
 
 def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
@@ -145,8 +145,8 @@ def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
     means = [estimate(each, confidence) for each in known]
     medians, iqms = np.median(known, axis=1).tolist(), stats.trim_mean(known, 0.25, axis=1).tolist()
     tails = np.percentile(known, (95, 99), axis=1).tolist()
-    found = map(Distribution, means, medians, iqms, *tails)
-    return [next(found) if has else nothing for has in has_any]
+    rows = map(Distribution, means, medians, iqms, *tails)
+    return [next(rows) if has else nothing for has in has_any]
 
 
 def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Comparison:
@@ -158,15 +158,15 @@ def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Compariso
         confidence: of the intervals.
     """
     differences = one - other
-    found, count = estimate(differences, confidence), len(differences)
-    p_value = float(found.value == 0)  # where they do not vary
+    mean, count = estimate(differences, confidence), len(differences)
+    p_value = float(mean.value == 0)  # where they do not vary
     if count < 2:
         p_value = math.nan
     elif error := stats.sem(differences):
-        p_value = float(2 * stats.t.sf(abs(found.value) / error, count - 1))
+        p_value = float(2 * stats.t.sf(abs(mean.value) / error, count - 1))
     better = estimate((differences < 0) + 0.5 * (differences == 0), confidence)
     share = Estimate(better.value, max(0.0, better.ci_low), min(1.0, better.ci_high))
-    return Comparison(found, p_value, share)
+    return Comparison(mean, p_value, share)
 
 
 def speedups(times: np.ndarray, first: int, confidence: float) -> list[Estimate]:
@@ -177,9 +177,8 @@ def speedups(times: np.ndarray, first: int, confidence: float) -> list[Estimate]
         first: position of the policy whose times are divided by those of each.
         confidence: of the intervals, which are those of the mean logarithm.
     """
-    logarithms = np.log(times[first] / times)
-    found = [estimate(each, confidence) for each in logarithms]
-    return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in found]
+    means = [estimate(logarithms, confidence) for logarithms in np.log(times[first] / times)]
+    return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in means]
 
 
 def performance_profiles(values: np.ndarray, ratios: np.ndarray) -> np.ndarray:

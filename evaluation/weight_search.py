@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict
@@ -30,38 +30,38 @@ CONFIDENCE = 0.95
 """Of the intervals."""
 
 
+def _range(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = bounds
+    if low > high or (low == 0) != (high == 0):
+        raise ValueError(f"[least, most] are both above 0, or [0, 0], found [{low}, {high}]")
+    return bounds
+
+
+Range = Annotated[tuple[Weight, Weight], AfterValidator(_range)]
+"""What a weight is drawn from; [0, 0] leaves it out."""
+
+
 class SearchSettings(Strict):
     """How much is searched (conf/search_baseline.yaml explains each)."""
 
     candidates: Annotated[int, Field(ge=2, le=100_000)]
     episodes: Annotated[int, Field(ge=2, le=100_000)]
     rounds: Annotated[int, Field(ge=1, le=16)]
-    finish: tuple[Weight, Weight]
-    rent: tuple[Weight, Weight]
-    rent_per_core: tuple[Weight, Weight]
-    economy: tuple[Economy, Economy]
-    demand: tuple[Weight, Weight]
-    own_use: tuple[Weight, Weight]
-    arrival_use: tuple[Weight, Weight]
-    arrival_horizon: tuple[Weight, Weight]
-    known_use: tuple[Weight, Weight]
+    finish: Range
+    rent: Range
+    rent_per_core: Range
+    economy: Annotated[tuple[Economy, Economy], AfterValidator(_range)]
+    demand: Range
+    own_use: Range
+    arrival_use: Range
+    arrival_horizon: Range
+    known_use: Range
 
     @model_validator(mode="after")
-    def _ranges(self) -> Self:
-        for name, (low, high) in self.ranges.items():
-            if low > high or (low == 0) != (high == 0):
-                raise ValueError(
-                    f"{name} is [least, most], both above 0, or [0, 0] to leave it out, "
-                    f"found [{low}, {high}]"
-                )
+    def _varies(self) -> Self:
         if all(low == high for low, high in self.ranges.values()):
             raise ValueError(
                 "nothing to search: a weight is needed as [least, most] with least below most"
-            )
-        if self.candidates < 2**self.rounds:
-            raise ValueError(
-                f"candidates halve every round and end with 2 or more: {self.rounds} rounds need "
-                f"{2**self.rounds}, found {self.candidates}"
             )
         return self
 
@@ -75,7 +75,8 @@ class SearchSettings(Strict):
     def sizes(self) -> list[tuple[int, int]]:
         """(candidates, episodes) of every round."""
         return [
-            (self.candidates >> number, self.episodes << number) for number in range(self.rounds)
+            (max(2, self.candidates >> number), self.episodes << number)
+            for number in range(self.rounds)
         ]
 
     @property
@@ -116,7 +117,12 @@ class Candidate:
     weights: ScoreWeights
     js: dict[int, float] = field(default_factory=dict)
 
-    @property
+    @classmethod
+    def of(cls, weights: Mapping[str, float]) -> Self:
+        """Weights of few digits, so that a file shows exactly what was played."""
+        rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
+        return cls(ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded))
+
     def mean(self) -> float:
         """Mean J."""
         return float(np.mean(list(self.js.values())))
@@ -178,13 +184,13 @@ class WeightSearch:
             if tried == 1:
                 new = [self._anywhere() for _ in range(count - 1)]
             else:
-                pool = sorted(pool, key=lambda candidate: candidate.mean)[: count // 2]
+                pool = sorted(pool, key=Candidate.mean)[: count // 2]
                 new = [self._near(candidate, spread) for candidate in pool]
                 spread /= 2
             pool = pool + new
             tried += len(new)
             self._play(pool, range(episodes))
-        best = min(pool, key=lambda candidate: candidate.mean)
+        best = min(pool, key=Candidate.mean)
         fresh = range(episodes, 2 * episodes)
         self._play([best, untuned], fresh)
         j, other = (np.array([each.js[number] for number in fresh]) for each in (best, untuned))
@@ -193,9 +199,9 @@ class WeightSearch:
 
     def _anywhere(self) -> Candidate:
         """Weights of the configured ranges."""
-        ranges = np.log(list(self.settings.ranges.values()))
-        drawn = np.exp(self._rng.uniform(*ranges.T))
-        return _candidate(dict(zip(self.settings.ranges, drawn, strict=True)))
+        ranges = self.settings.ranges
+        drawn = np.exp(self._rng.uniform(*np.log(list(ranges.values())).T))
+        return Candidate.of(dict(zip(ranges, drawn, strict=True)))
 
     def _near(self, candidate: Candidate, spread: float) -> Candidate:
         """Weights that differ a little, but for what has one value, or none as UNTUNED's demand."""
@@ -207,7 +213,7 @@ class WeightSearch:
             if weight is not None:
                 bound = MOST_ECONOMY if name == "economy" else MOST_WEIGHT
                 near[name] = min(weight * factor, bound) if least < most else least
-        return _candidate(near)
+        return Candidate.of(near)
 
     def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:
         """Has every candidate play those of the training episodes that it has not played."""
@@ -219,15 +225,8 @@ class WeightSearch:
             state = RawEnv(workload.arrival_times, workload.templates, cluster).state
             buffers = Buffers.of(state)
             for candidate in waiting:
-                weights = candidate.weights.by_objective(self.objective)
                 reset(state)
-                play_greedy(state, weights, *buffers)
+                play_greedy(state, candidate.weights.by_objective(self.objective), *buffers)
                 candidate.js[number] = arrived_objective(state, self.objective.weights)
-                self.played += 1
+            self.played += len(waiting)
             self.tell(self.played)
-
-
-def _candidate(weights: Mapping[str, float]) -> Candidate:
-    """Weights of few digits, so that a file shows exactly what was played."""
-    rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
-    return Candidate(ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded))

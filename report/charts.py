@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the lines of policies, for every round through the colours."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+"""Of their points, likewise."""
 DIFFERENCE = "difference"
 """What stands beside the names of metrics for the paired difference in J to the measure."""
 
@@ -31,8 +34,7 @@ BACK = "back"
 METRIC = "metric"
 """Parameter of the ranking: name of the metric to rank by."""
 NAMES = "names"
-"""Data of charts with named points: name, x, y, the ends of their intervals, whether the front has
-them, and what template/draw.js fills in."""
+"""Data of charts with named points, whose text, dx, dy and align template/draw.js fills in."""
 
 KIND = vl.by_name("kind", palette.KINDS)
 LINES = {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"}
@@ -47,14 +49,8 @@ POLICIES["axis"] = {
 """A row a policy, in the order of the data."""
 
 
-def turns(kinds: Mapping[str, str]) -> dict[str, int]:
-    """The place of every policy among those of its kind."""
-    of = pd.Series(kinds)
-    return dict(of.groupby(of).cumcount())
-
-
 def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Colour and dashes of every policy's line: baselines have those of no other kind in turn.
+    """Colour, dashes and shape of every policy; baselines also have the colours of no kind in turn.
 
     Args:
         kinds: by policy, in rank order.
@@ -62,12 +58,14 @@ def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
     others = [colour for colour in palette.SERIES if colour not in palette.KINDS.values()]
     colours = {kind: [colour] for kind, colour in palette.KINDS.items()}
     colours["baseline"] += others
-    lines = []
-    for policy, turn in turns(kinds).items():
-        own = colours[kinds[policy]]
-        dash = DASHES[turn // len(own) % len(DASHES)]
-        lines.append({"policy": policy, "colour": own[turn % len(own)], "dash": dash})
-    return lines
+    before: Counter[str] = Counter()
+    looks = []
+    for policy, kind in kinds.items():
+        turn, place = divmod(before[kind], len(colours[kind]))
+        look = {"dash": DASHES[turn % len(DASHES)], "shape": SHAPES[turn % len(SHAPES)]}
+        looks.append({"policy": policy, "colour": colours[kind][place], **look})
+        before[kind] += 1
+    return looks
 
 
 def headings_of(summary: Summary) -> dict[str, str]:
@@ -95,11 +93,11 @@ def estimated(
     """
     rows: list[tuple[Any, ...]] = []
     for row in summary.policies:
-        found = summary.tellable(of(row))
-        low = found.ci_low if sign else low_of(found)
-        ends = (low, found.ci_high) if varies(found) else (found.value, found.value)
-        texts = number(found, shown, sign), spread(found, shown, sign)
-        rows.append((found.value, *ends, [], *texts, True))
+        estimate = summary.tellable(of(row))
+        low = estimate.ci_low if sign else low_of(estimate)
+        ends = (low, estimate.ci_high) if varies(estimate) else (estimate.value, estimate.value)
+        texts = number(estimate, shown, sign), spread(estimate, shown, sign)
+        rows.append((estimate.value, *ends, [], *texts, True))
     columns = ("mean", "low", "high", "each", "written", "told", "clear")
     return names_of(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
 
@@ -160,26 +158,26 @@ def folded(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**ends, each=each, beyond=beyond, mean=rows["mean"].clip(upper=end))
 
 
-def crossed(rows: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Spec, Spec, pd.DataFrame]:
-    """The axes of points with two intervals each, and the rows with ends that these axes have.
+def along(axis: str, mean: Estimate, shown: Shown = "number") -> dict[str, Any]:
+    """A mean on the axis x or y: itself, the ends of its interval, and what tooltips tell of it."""
+    ends = {f"{axis}_low": low_of(mean), f"{axis}_high": mean.ci_high}
+    return {axis: mean.value, **ends, f"{axis}_told": spread(mean, shown)}
+
+
+def crosses(rows: pd.DataFrame, x: Spec, y: Spec, color: Spec) -> tuple[pd.DataFrame, list[Spec]]:
+    """The intervals of points along both axes, and the rows with ends that these axes have.
 
     Args:
-        rows: both fields, each with `_low` and `_high`.
-        titles: of the horizontal and of the vertical axis, by field.
+        rows: x and y of `along`.
+        x, y, color: what the points show.
     """
-    x, y = (vl.axis(field, title, rows[field]) for field, title in titles.items())
-    lows = {f"{field}_low": vl.on_axis(rows[f"{field}_low"], rows[field]) for field in titles}
-    return x, y, rows.assign(**lows)
-
-
-def crosses(x: Spec, y: Spec, color: Spec) -> list[Spec]:
-    """The intervals of such points, along both axes."""
-    look, at = {"opacity": 0.4}, {"x": x, "y": y, "color": color}
-    ends = [
-        {along: vl.quantity(f"{field}_low"), f"{along}2": {"field": f"{field}_high"}}
-        for along, field in (("x", x["field"]), ("y", y["field"]))
-    ]
-    return [vl.mark("rule", look, **at | both) for both in ends]
+    at, layers = {"x": x, "y": y, "color": color}, []
+    for axis in ("x", "y"):
+        low, high = f"{axis}_low", f"{axis}_high"
+        rows = rows.assign(**{low: vl.on_axis(rows[low], rows[axis])})
+        ends = {axis: vl.quantity(low), f"{axis}2": {"field": high}}
+        layers.append(vl.mark("rule", {"opacity": 0.4}, **at | ends))
+    return rows, layers
 
 
 def pareto(points: np.ndarray) -> np.ndarray:
@@ -205,11 +203,11 @@ def difference(summary: Summary) -> Spec:
     J = summary.values(RANKED_BY)
     measure = J.loc[summary.measure]
     rows = _with_each(means_of(summary, DIFFERENCE), summary, (J - measure) / measure.mean())
-    found = rows["policy"].map({row.policy: row.against for row in summary.policies})
+    against = rows["policy"].map({row.policy: row.against for row in summary.policies})
     rows = folded(rows).assign(
-        clear=[summary.is_clear(each) for each in found],
-        p=["-" if summary.few else p_value(each.p_value) for each in found],
-        better=[summary.told(each.probability, "share") for each in found],
+        clear=[summary.is_clear(each) for each in against],
+        p=["-" if summary.few else p_value(each.p_value) for each in against],
+        better=[summary.told(each.probability, "share") for each in against],
     )
     signed = {"labelExpr": "datum.value ? format(datum.value, '+~%') : '0%'"}
     x = vl.quantity("mean", title="difference in J", axis=signed)
@@ -223,13 +221,13 @@ def ranking(summary: Summary) -> Spec:
 
     A metric that has no better direction keeps the order of J.
     """
-    found = []
+    tables = []
     for name, metric in summary.metrics.items():
         rows = _with_each(means_of(summary, name), summary, summary.values(name))
         if metric.better is not None:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
-        found.append(folded(rows).assign(metric=name, place=range(len(rows))))
-    rows = pd.concat(found)
+        tables.append(folded(rows).assign(metric=name, place=range(len(rows))))
+    rows = pd.concat(tables)
     shares = [name for name, metric in summary.metrics.items() if metric.shown == "share"]
     written = f"indexof({shares}, {METRIC}) < 0 ? datum.label : format(datum.value, '~%')"
     scale = {"zero": False, "nice": True}
@@ -256,41 +254,39 @@ def time_against(spent: str, summary: Summary) -> Spec:
 
     Names are placed by template/draw.js, which knows how large the chart is.
     """
-    rows, titles = names_of(summary), headings_of(summary)
-    for name in ("slowdown", spent):
-        columns = [name, *(f"{name}_{part}" for part in ("low", "high", "told"))]
-        rows[columns] = means_of(summary, name)[["mean", "low", "high", "told"]]
-    rows["front"] = pareto(rows[[spent, "slowdown"]].to_numpy())
-    x, y, rows = crossed(rows, {name: titles[name] for name in (spent, "slowdown")})
+    titles = {"x": headings_of(summary)[spent], "y": headings_of(summary)["slowdown"]}
+    rows = names_of(summary)
+    for axis, name in (("x", spent), ("y", "slowdown")):
+        means = [summary.tellable(row.metrics[name].mean) for row in summary.policies]
+        rows = rows.join(pd.DataFrame(along(axis, mean) for mean in means))
+    rows["front"] = pareto(rows[["x", "y"]].to_numpy())
+    x, y = (vl.axis(axis, title, rows[axis]) for axis, title in titles.items())
+    rows, intervals = crosses(rows, x, y, KIND)
     last = (rows["kind"] != "learned") & ~rows["front"]
-    names = pd.DataFrame({"name": rows["policy"], "kind": rows["kind"], "front": rows["front"]})
-    for along, field in (("x", spent), ("y", "slowdown")):
-        for end in ("", "_low", "_high"):
-            names[f"{along}{end}"] = rows[f"{field}{end}"]
-    names = names.loc[last.sort_values(kind="stable").index]
+    rows = rows.loc[last.sort_values(kind="stable").index]
     # Without the page around it a chart has the names that have room beside their points.
-    placed = {"data": {**vl.values(names.join(_beside(names))), "name": NAMES}}
+    rows = rows.join(_beside(rows))
+    tooltip = vl.tooltips("policy", "kind", y_told=titles["y"], x_told=titles["x"])
+    point, dashed = {"filled": True, "size": 90, "opacity": 1}, {"strokeDash": [4, 4]}
+    front = {"transform": [{"filter": "datum.front"}]}
     moved = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
     text = {"baseline": "middle", "fontSize": 11, **moved}
-    at = {along: vl.quantity(along, title=each["title"]) for along, each in (("x", x), ("y", y))}
-    told = {f"{name}_told": titles[name] for name in ("slowdown", spent)}
-    tooltip = vl.tooltips("policy", "kind", **told)
-    point, dashed = {"filled": True, "size": 90, "opacity": 1}, {"strokeDash": [4, 4]}
-    front = {"data": vl.values(rows[rows["front"]])}
     layers = [
         front | vl.mark("line", dashed | {"color": palette.KINDS["reference"]}, x=x, y=y),
-        *crosses(x, y, KIND),
+        *intervals,
         vl.mark("point", point, x=x, y=y, color=KIND, tooltip=tooltip),
-        placed | vl.mark("text", text, **at, text=vl.word("text")),
+        vl.mark("text", text, x=x, y=y, text=vl.word("text")),
     ]
-    return vl.layered(layers, rows)
+    chart = vl.layered(layers, rows)
+    chart["data"]["name"] = NAMES
+    return chart
 
 
 def _beside(points: pd.DataFrame) -> pd.DataFrame:
     """text, dx, dy and align of names of points; no text where it would be over another one.
 
     Args:
-        points: name, x, y; the first ones come first.
+        points: policy, x, y; the first ones come first.
     """
     pixels = [
         size * (values - values.min()) / (np.ptp(values) or 1.0)
@@ -300,7 +296,7 @@ def _beside(points: pd.DataFrame) -> pd.DataFrame:
     at = np.stack(pixels, axis=1)
     taken = [(x - 6, x + 6, y) for x, y in at]
     named: list[dict[str, Any]] = []
-    for name, (x, y) in zip(points["name"], at, strict=True):
+    for name, (x, y) in zip(points["policy"], at, strict=True):
         size = 7 * len(name)
         place = {"text": "", "dx": 0, "dy": 0, "align": "left"}
         for align, dx, left in (("left", 8, x + 8), ("right", -8, x - 8 - size)):
@@ -354,12 +350,13 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 
 def parts(summary: Summary) -> Spec:
     """What the time of functions is made of, a bar a policy, best policy on top."""
-    found = []
-    for place, part in enumerate(palette.PARTS):
-        if (name := part.replace(" ", "_")) in summary.metrics:
-            rows = means_of(summary, name).rename(columns={"mean": "seconds"})
-            found.append(rows.assign(part=part, number=place))
-    rows = pd.concat(found)[["policy", "label", "part", "number", "seconds"]]
+    known = [part for part in palette.PARTS if part.replace(" ", "_") in summary.metrics]
+    rows = pd.concat(
+        means_of(summary, part.replace(" ", "_")).assign(part=part, number=place)
+        for place, part in enumerate(known)
+    )
+    rows = rows.rename(columns={"mean": "seconds"})
+    rows = rows[["policy", "label", "part", "number", "seconds"]]
     bars = vl.mark(
         "bar",
         {},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +18,7 @@ from env.base.files import table_row, written_whole
 from env.base.schema import short
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from report.episode_command import STANDARD_OUTPUT, convert_episode
+from report.episode_command import STANDARD_OUTPUT, command
 from report.timeline import PHASES, containers_of
 
 PARTS = (
@@ -50,7 +49,7 @@ def read_schedule(path: str) -> pd.DataFrame:
     episode = read_episode(path)
     with located(path):
         env = played(episode)
-    containers = pd.DataFrame(containers_of(env))
+    containers = containers_of(env)
     for part, phase in zip(PARTS, PHASES, strict=True):
         containers[part] = containers[phase.end] - containers[phase.begin]
     runs = containers.groupby(["wf_id", "fn_id"])
@@ -121,15 +120,13 @@ def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
     csv.writer(file, lineterminator="\n").writerows([table.columns, *map(table_row, cells)])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    about = (
-        "Print when and where every function ran, as CSV; or write it to a .csv or .parquet file."
-    )
-    return convert_episode(
-        "schedule", read_schedule, write_schedule, STANDARD_OUTPUT, about, arguments
-    )
-
+main = command(
+    "schedule",
+    read_schedule,
+    write_schedule,
+    STANDARD_OUTPUT,
+    "Print when and where every function ran, as CSV; or write it to a .csv or .parquet file.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -220,9 +220,9 @@ class Summary:
             return f"surely {'better' if difference.value < 0 else 'worse'}"
         gap = abs(difference.value)
         count = count_needed(difference, self.episodes, gap, self.confidence)
-        if count is None:
+        if math.isinf(count):
             return "too close for any number of episodes to settle"
-        more = count - self.episodes
+        more = int(count) - self.episodes
         episodes = "1 more episode" if more == 1 else f"{about(more)} more episodes"
         return f"not sure yet, about {episodes} would settle it"
 
@@ -251,10 +251,11 @@ def summarise(
         confidence=confidence,
         results=results,
     )
-    found = [_compared(summary, own, name) for name, own in results.groupby("scenario", sort=False)]
-    policies, pairs = (tuple(chain.from_iterable(each)) for each in zip(*found, strict=True))
+    scenarios = results.groupby("scenario", sort=False)
+    blocks = [_compared(summary, rows, name) for name, rows in scenarios]
+    policies, pairs = (tuple(chain.from_iterable(each)) for each in zip(*blocks, strict=True))
     overall = policies
-    if len(found) > 1:
+    if len(blocks) > 1:
         episodes = results.groupby(["policy", "seed", "episode"])
         means = episodes[list(summary.metrics)].mean().reset_index()
         overall = tuple(_compared(summary, means, "")[0])
@@ -269,7 +270,7 @@ def _compared(
     J = _values(results, RANKED_BY, names)
     times = _values(results, "flow_time", names).to_numpy()
     faster = speedups(times, names.index(summary.first), confidence)
-    found = {
+    metrics = {
         metric: distributions(_values(results, metric, names).to_numpy(), confidence)
         for metric in summary.metrics
     }
@@ -281,9 +282,9 @@ def _compared(
     for index, name in enumerate(names):
         against = versus(name, summary.measure)
         relative = against.difference.over(float(J.loc[summary.measure].mean()))
-        means = {metric: each[index] for metric, each in found.items()}
+        own = {metric: each[index] for metric, each in metrics.items()}
         kind, speedup = summary.kinds[name], faster[index]
-        rows.append(PolicySummary(scenario, name, kind, means, against, relative, speedup))
+        rows.append(PolicySummary(scenario, name, kind, own, against, relative, speedup))
     return rows, [Pair(scenario, *pair, versus(*pair)) for pair in combinations(names, 2)]
 
 
@@ -295,21 +296,8 @@ def _by_mean(results: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
 
 def _values(results: pd.DataFrame, metric: str, names: Sequence[str]) -> pd.DataFrame:
     """A metric of one scenario with a row a policy and a column an episode of a seed."""
-    found = results.pivot(index="policy", columns=["seed", "episode"], values=metric)
-    return found.loc[list(names)]
-
-
-def means(summary: Summary) -> dict[str, float]:
-    """The mean of every metric that a policy has, as TensorBoard calls them: `J/first_fit`.
-
-    Of several scenarios each has a place of its own: `J/lease.step=60/first_fit`.
-    """
-    found = {
-        "/".join([name, *[row.scenario] * summary.several, row.policy]): each.mean.value
-        for row in summary.policies
-        for name, each in row.metrics.items()
-    }
-    return {name: value for name, value in found.items() if not math.isnan(value)}
+    table = results.pivot(index="policy", columns=["seed", "episode"], values=metric)
+    return table.loc[list(names)]
 
 
 def labelled(policy: str, kind: Kind) -> str:

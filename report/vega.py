@@ -1,7 +1,4 @@
-"""What all charts of the report have in common, as Vega-Lite specifications in plain containers.
-
-Among it are axes: logarithms, their ticks, values far outside.
-"""
+"""The parts that all charts of the report are made of, as Vega-Lite specifications in dicts."""
 
 from __future__ import annotations
 
@@ -17,6 +14,8 @@ HEIGHT = 320
 """Pixels of charts without a row a policy."""
 TEXTS = ("policy", "kind", "tenant", "part", "node", "what", "verdict", "scenario")
 """Fields that are no numbers."""
+STEPS = {"interpolate": "step-after", "strokeWidth": 2}
+"""The look of lines whose values hold until the next one."""
 LOG_FROM = 5.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
 MOST_STEPS = 1000.0
@@ -37,10 +36,10 @@ def word(field: str, **options: Any) -> Spec:
     return {"field": field, "type": "nominal", **options}
 
 
-def by_name(field: str, looks: Mapping[str, Any]) -> Spec:
-    """A field of names: how each of them looks, without a legend."""
+def by_name(field: str, looks: Mapping[str, Any], legend: Spec | None = None) -> Spec:
+    """A field of names: how each of them looks."""
     scale = {"domain": list(looks), "range": list(looks.values())}
-    return word(field, legend=None, scale=scale)
+    return word(field, legend=legend, scale=scale)
 
 
 def tooltips(*fields: str, **titles: str) -> list[Spec]:
@@ -84,28 +83,25 @@ def is_wide(values: pd.Series) -> bool:
     return 0 < LOG_FROM * min(values) <= max(values)
 
 
-def axis(field: str, title: str, values: pd.Series, **options: Any) -> Spec:
-    """A field along an axis, which is logarithmic where `values` are wide."""
-    found = {"title": title, "scale": scale_of(values), "axis": ticks_of(values)}
-    return quantity(field, **(found | options))
+def axis(field: str, title: str, values: pd.Series, padding: int = 16, **options: Any) -> Spec:
+    """A field along an axis; where `values` are wide it is logarithmic, with ticks at 1, 2, 5, ...
 
-
-def scale_of(values: pd.Series, padding: int = 16) -> Spec:
-    """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
-    if is_wide(values):
-        return {"type": "log", "nice": False, "padding": 24}
-    return {"zero": False, "nice": True, "padding": padding}
-
-
-def ticks_of(values: pd.Series) -> Spec:
-    """1, 2, 5, 10, ..., or powers of ten alone, where the axis of values is logarithmic."""
+    Args:
+        field, title: of the axis.
+        values: of the field.
+        padding: pixels around the values of an axis that is not logarithmic.
+        options: of the channel.
+    """
     if not is_wide(values):
-        return {}
+        linear = {"zero": False, "nice": True, "padding": padding}
+        return quantity(field, title=title, scale=linear, **options)
     low, high = min(values), max(values)
     steps = (1,) if high / low > MOST_STEPS else (1, 2, 5)
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
-    return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
+    shown = {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
+    scale = {"type": "log", "nice": False, "padding": 24}
+    return quantity(field, title=title, scale=scale, **{"axis": shown} | options)
 
 
 def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:

@@ -18,7 +18,6 @@ from env.workloads.generator import WorkloadConfig
 from env.workloads.source import is_trace
 from report.digits import exact
 from report.summary import RANKED_BY
-from report.sweep import Scenarios
 
 TERMS = {
     "time_weight": "mean slowdown",
@@ -29,6 +28,8 @@ TERMS = {
 """Of J, by their weights."""
 
 Metrics = Mapping[str, Metric[Any]]
+Scenarios = Mapping[str, Mapping[str, Any]]
+"""Of run.json: the swept keys and their values, by the name of the scenario."""
 
 
 def with_weights(metrics: Metrics, run: Mapping[str, Any], where: str) -> Metrics:

@@ -94,7 +94,7 @@ def test_how_many_episodes_settle_a_difference() -> None:
     # The spread is sqrt(40 / 9) = 2.108: 2.093 of it / sqrt(20) is 0.99, 2.101 / sqrt(19) is 1.02.
     found = estimate([3.0, -1.0] * 5, 0.95)
     assert not found.clear and count_needed(found, 10, 1.0, 0.95) == 20
-    assert count_needed(found, 10, 0.0, 0.95) is None
+    assert count_needed(found, 10, 0.0, 0.95) == math.inf
 
 
 def test_profiles_by_hand() -> None:
