@@ -81,8 +81,7 @@ class Evaluation:
         self.notices = list(dict.fromkeys(chain.from_iterable(notices)))
         self.metrics = all_metrics(settings.slo, settings.late)
         if settings.keep:
-            episodes = len(settings.seed) * settings.episodes
-            check_promises(settings.keep, settings.minimise, self.metrics, episodes)
+            check_promises(settings.keep, settings.minimise, self.metrics)
         self._tasks = [
             Task(name, seed, episode, contest.names, episode < recorded)
             for name, contest in self.contests.items()

@@ -118,9 +118,6 @@ class EvaluatedWorld(World):
 class HeldOut:
     """The held-out episodes of a world, and what the best rule comes to in them.
 
-    Args:
-        config, settings: see `EvaluatedWorld`.
-
     Attributes:
         rule: name of the best hand-written scheduler.
         rule_J: (N,) of it in every episode.

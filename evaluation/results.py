@@ -21,6 +21,7 @@ from env.base.errors import InputError
 from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import Recorded, one_line, printable, short, validated
 from env.score.metrics import Metric
+from env.score.reward import Objective
 from env.sim.episode.episode_file import EpisodeFile, write_episode
 from evaluation.contest import Key, Row
 from evaluation.episode_metrics import all_metrics
@@ -63,7 +64,7 @@ class RunConfig(Recorded):
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
-    objective: dict[str, Any]
+    objective: Objective
     dispatch: dict[str, Any]
     lease: dict[str, Any]
     keep_alive: dict[str, Any]
@@ -94,12 +95,7 @@ def program() -> dict[str, Any]:
 def check_resume(
     folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], known: Container[Key]
 ) -> None:
-    """Refuses to go on with an evaluation that was not told the same.
-
-    Args:
-        folder: of the evaluation.
-        run: what its run.json would be now.
-        metrics, known: see `ResultsWriter`.
+    """Refuses to go on with an evaluation if run.json would be another one now.
 
     Raises:
         InputError: there is no evaluation in the folder, its rows are damaged, or it has another
@@ -181,8 +177,7 @@ class ResultsWriter:
     input within it has everything removed again that it wrote.
 
     Args:
-        folder: of the evaluation.
-        run: for run.json.
+        folder, run: of the evaluation, and what is in its run.json.
         known: keys of all rows that it will have, in their order.
         metrics: of the rows, by name.
 
@@ -235,10 +230,9 @@ class ResultsWriter:
     def finish(self) -> pd.DataFrame:
         """Makes `results.parquet` of all rows and returns what is in it."""
         rows = sorted(self.done.values(), key=lambda row: self._position[row.key])
-        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-        columns |= {name: [row.metrics[name] for row in rows] for name in self._metrics}
+        flat = [row.model_dump(exclude={"metrics"}) | row.metrics for row in rows]
         with written_whole(self._folder / RESULTS) as temporary:
-            pq.write_table(pa.table(columns, schema=schema_of(self._metrics)), temporary)
+            pq.write_table(pa.Table.from_pylist(flat, schema=schema_of(self._metrics)), temporary)
         self._rows_file.unlink()
         return read_results(self._folder)
 

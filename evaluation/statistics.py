@@ -9,7 +9,7 @@ theorem for many episodes, and draw nothing at random. None is corrected for how
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import numpy as np
@@ -45,10 +45,6 @@ class Estimate:
     def clear(self) -> bool:
         """Of a difference: whether it is more than chance makes it, as its interval is not at 0."""
         return self.ci_low > 0 or self.ci_high < 0
-
-    def taken_from(self, number: float) -> Self:
-        """A number less this."""
-        return type(self)(number - self.value, number - self.ci_high, number - self.ci_low)
 
     def over(self, mean: float) -> Self:
         """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
@@ -89,12 +85,6 @@ class Comparison:
     difference: Estimate
     p_value: float
     probability: Estimate
-
-    @property
-    def reversed(self) -> Self:
-        """The other policy against this one."""
-        difference = self.difference.taken_from(0.0)
-        return replace(self, difference=difference, probability=self.probability.taken_from(1.0))
 
 
 def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:
@@ -150,13 +140,7 @@ def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
 
 
 def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Comparison:
-    """A policy against another one.
-
-    Args:
-        one: (N,) of a metric of which less is better, in every episode.
-        other: (N,) of the other policy, in the same episodes.
-        confidence: of the intervals.
-    """
+    """A policy against another one: (N,) of a metric of which less is better, in every episode."""
     differences = one - other
     mean, count = estimate(differences, confidence), len(differences)
     p_value = float(mean.value == 0)  # where they do not vary

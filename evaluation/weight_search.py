@@ -1,11 +1,12 @@
 """Searches the weights of `greedy_objective` for one world and objective, on training episodes."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
@@ -57,14 +58,6 @@ class SearchSettings(Strict):
     arrival_horizon: Range
     known_use: Range
 
-    @model_validator(mode="after")
-    def _varies(self) -> Self:
-        if all(low == high for low, high in self.ranges.values()):
-            raise ValueError(
-                "nothing to search: a weight is needed as [least, most] with least below most"
-            )
-        return self
-
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """By the name of a weight, what it is drawn from; those left out are missing."""
@@ -108,24 +101,6 @@ class SearchCommand(Strict):
         if is_trace(self.workload):
             raise InputError("workload: weights are searched on workflows, found a trace")
         return TrainingEpisodes(dict(self))
-
-
-@dataclass
-class Candidate:
-    """Weights, and the J of every training episode that they have played, by its number."""
-
-    weights: ScoreWeights
-    js: dict[int, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, weights: Mapping[str, float]) -> Self:
-        """Weights of few digits, so that a file shows exactly what was played."""
-        rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
-        return cls(ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded))
-
-    def mean(self) -> float:
-        """Mean J."""
-        return float(np.mean(list(self.js.values())))
 
 
 @dataclass(frozen=True)
@@ -175,58 +150,68 @@ class WeightSearch:
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
+        # By weights, J of every training episode that they have played, by its number.
+        self._js: defaultdict[ScoreWeights, dict[int, float]] = defaultdict(dict)
 
     def run(self) -> Found:
         """Searches, then measures the best on as many episodes that no candidate has played."""
-        untuned = Candidate(UNTUNED)
-        pool, tried, spread = [untuned], 1, FIRST_SPREAD
+        pool, tried, spread = [UNTUNED], 1, FIRST_SPREAD
         for count, episodes in self.settings.sizes:
             if tried == 1:
                 new = [self._anywhere() for _ in range(count - 1)]
             else:
-                pool = sorted(pool, key=Candidate.mean)[: count // 2]
-                new = [self._near(candidate, spread) for candidate in pool]
+                pool = sorted(pool, key=self._mean)[: count // 2]
+                new = [self._near(weights, spread) for weights in pool]
                 spread /= 2
             pool = pool + new
             tried += len(new)
             self._play(pool, range(episodes))
-        best = min(pool, key=Candidate.mean)
+        best = min(pool, key=self._mean)
         fresh = range(episodes, 2 * episodes)
-        self._play([best, untuned], fresh)
-        j, other = (np.array([each.js[number] for number in fresh]) for each in (best, untuned))
+        self._play([best, UNTUNED], fresh)
+        j, other = (np.array([self._js[each][n] for n in fresh]) for each in (best, UNTUNED))
         measured = [estimate(values, CONFIDENCE) for values in (j, other, j - other)]
-        return Found(best.weights, tried, episodes, self.played, *measured)
+        return Found(best, tried, episodes, self.played, *measured)
 
-    def _anywhere(self) -> Candidate:
+    def _mean(self, weights: ScoreWeights) -> float:
+        return float(np.mean(list(self._js[weights].values())))
+
+    def _anywhere(self) -> ScoreWeights:
         """Weights of the configured ranges."""
         ranges = self.settings.ranges
         drawn = np.exp(self._rng.uniform(*np.log(list(ranges.values())).T))
-        return Candidate.of(dict(zip(ranges, drawn, strict=True)))
+        return _rounded(dict(zip(ranges, drawn, strict=True)))
 
-    def _near(self, candidate: Candidate, spread: float) -> Candidate:
+    def _near(self, weights: ScoreWeights, spread: float) -> ScoreWeights:
         """Weights that differ a little, but for what has one value, or none as UNTUNED's demand."""
         ranges = self.settings.ranges
         factors = np.exp(self._rng.normal(0.0, spread, len(ranges)))
         near = {}
         for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True):
-            weight = getattr(candidate.weights, name)
+            weight = getattr(weights, name)
             if weight is not None:
                 bound = MOST_ECONOMY if name == "economy" else MOST_WEIGHT
                 near[name] = min(weight * factor, bound) if least < most else least
-        return Candidate.of(near)
+        return _rounded(near)
 
-    def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:
-        """Has every candidate play those of the training episodes that it has not played."""
+    def _play(self, pool: Sequence[ScoreWeights], episodes: range) -> None:
+        """Has all weights play those of the training episodes that they have not played."""
         for number in episodes:
-            waiting = [candidate for candidate in candidates if number not in candidate.js]
+            waiting = [weights for weights in pool if number not in self._js[weights]]
             if not waiting:
                 continue
             workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
             state = RawEnv(workload.arrival_times, workload.templates, cluster).state
             buffers = Buffers.of(state)
-            for candidate in waiting:
+            for weights in waiting:
                 reset(state)
-                play_greedy(state, candidate.weights.by_objective(self.objective), *buffers)
-                candidate.js[number] = arrived_objective(state, self.objective.weights)
+                play_greedy(state, weights.by_objective(self.objective), *buffers)
+                self._js[weights][number] = arrived_objective(state, self.objective.weights)
             self.played += len(waiting)
             self.tell(self.played)
+
+
+def _rounded(weights: Mapping[str, float]) -> ScoreWeights:
+    """Weights of few digits, so that a file shows exactly what was played."""
+    rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
+    return ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded)

@@ -25,17 +25,10 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"
 """Of their points, likewise."""
 DIFFERENCE = "difference"
 """What stands beside the names of metrics for the paired difference in J to the measure."""
-
 SHOWN = "shown"
 """Parameter of charts with a line a policy: names of the policies to draw."""
-BACK = "back"
-"""Parameter of charts with hollow points: the colour behind them."""
-
-METRIC = "metric"
-"""Parameter of the ranking: name of the metric to rank by."""
-NAMES = "names"
-"""Data of charts with named points, whose text, dx, dy and align template/draw.js fills in."""
-
+POINT = {"filled": True, "size": 90, "opacity": 1}
+"""The look of points that have no interval, or one along each axis."""
 KIND = vl.by_name("kind", palette.KINDS)
 LINES = {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"}
 POLICIES = vl.word("label", sort=None)
@@ -50,11 +43,7 @@ POLICIES["axis"] = {
 
 
 def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Colour, dashes and shape of every policy; baselines also have the colours of no kind in turn.
-
-    Args:
-        kinds: by policy, in rank order.
-    """
+    """Colour, dashes and shape of every policy; baselines also have the colours of no kind."""
     others = [colour for colour in palette.SERIES if colour not in palette.KINDS.values()]
     colours = {kind: [colour] for kind, colour in palette.KINDS.items()}
     colours["baseline"] += others
@@ -89,7 +78,8 @@ def estimated(
 
     Returns:
         Beside the names: mean, low and high (equal if there is no interval), each (values of
-        episodes, none yet), written (the mean as text), told (with its interval), clear (True).
+        episodes, none yet), written (the mean as text), told (with its interval), clear (True),
+        beyond ("", see `folded`).
     """
     rows: list[tuple[Any, ...]] = []
     for row in summary.policies:
@@ -97,8 +87,8 @@ def estimated(
         low = estimate.ci_low if sign else low_of(estimate)
         ends = (low, estimate.ci_high) if varies(estimate) else (estimate.value, estimate.value)
         texts = number(estimate, shown, sign), spread(estimate, shown, sign)
-        rows.append((estimate.value, *ends, [], *texts, True))
-    columns = ("mean", "low", "high", "each", "written", "told", "clear")
+        rows.append((estimate.value, *ends, [], *texts, True, ""))
+    columns = ("mean", "low", "high", "each", "written", "told", "clear", "beyond")
     return names_of(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
 
 
@@ -114,16 +104,15 @@ def row_a_policy(layers: Sequence[Spec], rows: pd.DataFrame, **more: Any) -> Spe
     return vl.layered(layers, rows, ROW * rows["policy"].nunique(), **more)
 
 
-def estimates(
+def intervals(
     rows: pd.DataFrame, x: Spec, *behind: Spec, y: Spec = POLICIES, **titles: str
-) -> list[Spec]:
-    """Points at `x` in their intervals, a row a policy; hollow where a difference is not clear.
+) -> Spec:
+    """A chart of points at `x` in their intervals; hollow where a difference is not clear.
 
     Args:
-        rows: as of `estimated`, and beyond (what is written of a mean beyond the end of the axis).
-        x: of the mean.
+        rows: as of `estimated`.
+        x, y: of the mean and of the policy.
         behind: layers that are behind the points.
-        y: of the policy.
         titles: of further fields that the tooltip tells.
     """
     at = {"y": y, "color": KIND}
@@ -134,22 +123,25 @@ def estimates(
         **at,
         x=x,
         shape={"condition": triangle, "value": "circle"},
-        fill={"condition": {"test": "datum.clear", **KIND}, "value": {"expr": BACK}},
+        fill={"condition": {"test": "datum.clear", **KIND}, "value": {"expr": "back"}},
         tooltip=vl.tooltips("policy", "kind", told="mean", **titles),
     )
     ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
-    intervals = vl.mark("rule", {"strokeWidth": 2}, **at, **ends)
+    rules = vl.mark("rule", {"strokeWidth": 2}, **at, **ends)
     beyond = vl.mark("text", {"align": "right", "dx": -9}, x=x, y=y, text={"field": "beyond"})
-    layers = [*behind, intervals, means, beyond]
+    layers = [*behind, rules, means, beyond]
     if rows["each"].str.len().any():  # a layer without rows is complained of
         small = {"filled": True, "size": 20, "opacity": 0.6}
         episodes = vl.mark("point", small, **at, x=x | {"field": "each"})
         layers.insert(len(behind), {"transform": [{"flatten": ["each"]}], **episodes})
-    return layers
+    return row_a_policy(layers, rows, params=vl.parameters(back="white"))
 
 
 def folded(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `estimated` whose axis is not set by a few that lie far outside, with `beyond`."""
+    """Rows of `estimated` whose axis is not set by a few that lie far outside.
+
+    Of these `beyond` is what is written at the end of the axis.
+    """
     end = vl.end_of_axis(rows["mean"], rows["high"])
     far = rows["mean"] > end
     ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
@@ -165,12 +157,7 @@ def along(axis: str, mean: Estimate, shown: Shown = "number") -> dict[str, Any]:
 
 
 def crosses(rows: pd.DataFrame, x: Spec, y: Spec, color: Spec) -> tuple[pd.DataFrame, list[Spec]]:
-    """The intervals of points along both axes, and the rows with ends that these axes have.
-
-    Args:
-        rows: x and y of `along`.
-        x, y, color: what the points show.
-    """
+    """Rows of points, x and y of `along`, and layers with their intervals along both axes."""
     at, layers = {"x": x, "y": y, "color": color}, []
     for axis in ("x", "y"):
         low, high = f"{axis}_low", f"{axis}_high"
@@ -212,8 +199,7 @@ def difference(summary: Summary) -> Spec:
     signed = {"labelExpr": "datum.value ? format(datum.value, '+~%') : '0%'"}
     x = vl.quantity("mean", title="difference in J", axis=signed)
     zero = {"data": {"values": [{"mean": 0}]}, **vl.mark("rule", {"strokeWidth": 1.5}, x=x)}
-    points = estimates(rows, x, zero, p="p", better="P(better)")
-    return row_a_policy(points, rows, params=vl.parameters(back="white"))
+    return intervals(rows, x, zero, p="p", better="P(better)")
 
 
 def ranking(summary: Summary) -> Spec:
@@ -229,30 +215,30 @@ def ranking(summary: Summary) -> Spec:
         tables.append(folded(rows).assign(metric=name, place=range(len(rows))))
     rows = pd.concat(tables)
     shares = [name for name, metric in summary.metrics.items() if metric.shown == "share"]
-    written = f"indexof({shares}, {METRIC}) < 0 ? datum.label : format(datum.value, '~%')"
+    written = f"indexof({shares}, metric) < 0 ? datum.label : format(datum.value, '~%')"
     scale = {"zero": False, "nice": True}
     x = vl.quantity("mean", title=None, scale=scale, axis={"labelExpr": written})
-    points = estimates(rows, x, y=POLICIES | {"sort": {"field": "place", "op": "min"}})
-    chosen = [{"filter": f"datum.metric === {METRIC}"}]
-    params = vl.parameters(metric=RANKED_BY, back="white")
-    return row_a_policy(points, rows, transform=chosen, params=params)
+    chart = intervals(rows, x, y=POLICIES | {"sort": {"field": "place", "op": "min"}})
+    chart["params"] += vl.parameters(metric=RANKED_BY)
+    return chart | {"transform": [{"filter": "datum.metric === metric"}]}
 
 
 def improvement(summary: Summary) -> Spec:
     """How often every policy has a lower J than the measure, best policy on top."""
-    rows = estimated(summary, lambda row: row.against.probability, "share").assign(beyond="")
+    rows = estimated(summary, lambda row: row.against.probability, "share")
     rows = rows[rows["policy"] != summary.measure]
     title, quarters = "share of episodes with a lower J", [0, 0.25, 0.5, 0.75, 1]
     x = vl.quantity("mean", title=title, scale={"domain": [0, 1]})
     x["axis"] = {"format": "%", "values": quarters}
     even = {"data": {"values": [{"mean": 0.5}]}, **vl.mark("rule", {"strokeDash": [4, 4]}, x=x)}
-    return row_a_policy(estimates(rows, x, even), rows, params=vl.parameters(back="white"))
+    return intervals(rows, x, even)
 
 
 def time_against(spent: str, summary: Summary) -> Spec:
     """Every policy by its mean slowdown and what it spent, a metric, and their Pareto front.
 
-    Names are placed by template/draw.js, which knows how large the chart is.
+    Names are placed by template/draw.js, which knows how large the chart is: it fills in text, dx,
+    dy and align of the data `names`.
     """
     titles = {"x": headings_of(summary)[spent], "y": headings_of(summary)["slowdown"]}
     rows = names_of(summary)
@@ -261,33 +247,29 @@ def time_against(spent: str, summary: Summary) -> Spec:
         rows = rows.join(pd.DataFrame(along(axis, mean) for mean in means))
     rows["front"] = pareto(rows[["x", "y"]].to_numpy())
     x, y = (vl.axis(axis, title, rows[axis]) for axis, title in titles.items())
-    rows, intervals = crosses(rows, x, y, KIND)
+    rows, rules = crosses(rows, x, y, KIND)
     last = (rows["kind"] != "learned") & ~rows["front"]
     rows = rows.loc[last.sort_values(kind="stable").index]
     # Without the page around it a chart has the names that have room beside their points.
     rows = rows.join(_beside(rows))
     tooltip = vl.tooltips("policy", "kind", y_told=titles["y"], x_told=titles["x"])
-    point, dashed = {"filled": True, "size": 90, "opacity": 1}, {"strokeDash": [4, 4]}
     front = {"transform": [{"filter": "datum.front"}]}
+    dashed = {"strokeDash": [4, 4], "color": palette.KINDS["reference"]}
     moved = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
     text = {"baseline": "middle", "fontSize": 11, **moved}
     layers = [
-        front | vl.mark("line", dashed | {"color": palette.KINDS["reference"]}, x=x, y=y),
-        *intervals,
-        vl.mark("point", point, x=x, y=y, color=KIND, tooltip=tooltip),
+        front | vl.mark("line", dashed, x=x, y=y),
+        *rules,
+        vl.mark("point", POINT, x=x, y=y, color=KIND, tooltip=tooltip),
         vl.mark("text", text, x=x, y=y, text=vl.word("text")),
     ]
     chart = vl.layered(layers, rows)
-    chart["data"]["name"] = NAMES
+    chart["data"]["name"] = "names"
     return chart
 
 
 def _beside(points: pd.DataFrame) -> pd.DataFrame:
-    """text, dx, dy and align of names of points; no text where it would be over another one.
-
-    Args:
-        points: policy, x, y; the first ones come first.
-    """
+    """text, dx, dy and align of names of points; no text where it would be over an earlier one."""
     pixels = [
         size * (values - values.min()) / (np.ptp(values) or 1.0)
         for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
@@ -331,15 +313,13 @@ def cold_starts(summary: Summary) -> Spec:
 def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
     """Mean flow time of every tenant's workflows by policy, in rank order of the policies.
 
-    Args:
-        rows: a policy and tenant each: policy, label, tenant, flow_time, workflows.
-        colours: by tenant.
+    Rows have policy, label, tenant, flow_time (s) and workflows, colours are by tenant.
     """
     x = vl.axis("flow_time", "mean flow time (s)", rows["flow_time"])
     ends = {"x": x | {"aggregate": "min"}, "x2": {"aggregate": "max", "field": "flow_time"}}
     means = vl.mark(
         "point",
-        {"filled": True, "size": 90, "opacity": 1},
+        POINT,
         x=x,
         y=POLICIES,
         color=vl.by_name("tenant", colours),

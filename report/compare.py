@@ -64,7 +64,7 @@ def compare(folders: Sequence[Path]) -> Summary:
     ]
     for table, run in zip(tables, runs, strict=True):
         table["sha256"] = table["policy"].map(run.get("players_sha256") or {})
-    weighted = with_weights(metrics, runs[0], str(folders[0] / RUN))
+    weighted = with_weights(metrics, runs[0])
     told_apart = _told_apart(pd.concat(tables))
     return summarise(told_apart, weighted, runs[0]["config"]["statistics"]["confidence"])
 

@@ -48,9 +48,7 @@ WORKFLOWS = {f"workflow {place}": colour for place, colour in enumerate(palette.
 def charts_of(colours: Mapping[str, str], shared: bool) -> dict[str, Spec]:
     """The charts of one episode, by the id of their place on the page.
 
-    Args:
-        colours: of tenants; {} where nobody is told apart.
-        shared: whether an episode has shares of tenants.
+    Colours are of tenants, if there are some; `shared` is whether these have shares.
     """
     panels = {"use": _utilisation()}
     if colours:
@@ -177,12 +175,7 @@ def _shares(colours: Mapping[str, str]) -> Spec:
 
 
 def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
-    """Shares of tenants by several policies, a panel each.
-
-    Args:
-        rows: from `tenants.share_rows`, with the policy.
-        colours: of tenants.
-    """
+    """Shares of tenants by several policies, a panel each: `tenants.share_rows` with the policy."""
     chart = _shares(colours)
     policies = list(dict.fromkeys(rows["policy"]))
     size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}

@@ -75,16 +75,12 @@ def folder_of(place: int, scenario: str) -> str:
 def write_figures(
     figures: Mapping[str, tuple[Spec, str]], summary: Summary, folder: Path
 ) -> list[Path]:
-    """Writes <name>.png and <name>.svg of each into a folder, which is made if it is missing.
+    """Writes <name>.png and <name>.svg of charts into a folder, and returns the .png files.
 
     Args:
-        figures: by name, below the folder, a chart of the page, and which scenario or episode it
-            shows; "" for all.
+        figures: by name a chart of the page, and which scenario or episode it shows; "" for all.
         summary: of the evaluation.
-        folder: of the files.
-
-    Returns:
-        The .png files.
+        folder: made if it is missing.
 
     Raises:
         NotDrawn: see there.

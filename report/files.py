@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pydantic_core import to_json
 from rich.console import Group
 
 from env.base.files import table_row, written_whole
-from evaluation.results import RUN, metrics_of
+from evaluation.results import metrics_of
 from report.drawing import NotDrawn
 from report.page import write_report
 from report.promise import Judgement
@@ -40,13 +41,11 @@ def write_files(
     """Writes summaries, figures, TensorBoard events, traces, the report; returns what is printed.
 
     Args:
-        folder: of the evaluation.
-        run: run.json.
-        results: rows of results.parquet.
+        folder, run, results: of the evaluation; run.json, and rows of results.parquet.
         width: characters of the terminal.
         judgement: who keeps what was promised, where something is.
     """
-    metrics = with_weights(metrics_of(run), run, str(folder / RUN))
+    metrics = with_weights(metrics_of(run), run)
     summary = summarise(results, metrics, run["config"]["statistics"]["confidence"])
     if quiet := calm(run, results):
         summary = replace(summary, note=f"; {quiet}")
@@ -94,9 +93,12 @@ def write_events(
 
 def write_summary(folder: Path, summary: Summary) -> None:
     """Writes `summary.json`, `summary.csv` and `summary.md`: the same numbers for three readers."""
-    policies, pairs = (
-        [asdict(each) for each in rows] for rows in (summary.policies, summary.pairs)
-    )
+    policies, pairs = list(map(asdict, summary.policies)), []
+    for scenario in summary.scenarios:
+        own = summary.of(scenario)
+        for one, other in combinations([row.policy for row in own.policies], 2):
+            pair = {"policy": one, "other": other, "against": own.versus(one, other)}
+            pairs.append({"scenario": scenario, **pair})
     overall = {"overall": list(map(asdict, summary.overall))} if summary.several else {}
     for row in overall.get("overall", (*policies, *pairs)):
         del row["scenario"]

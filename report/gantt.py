@@ -22,8 +22,6 @@ WIDTH, LOWEST, HIGHEST = 900, 60, 2400
 """Of the chart, in pixels."""
 ROW = 14
 """Pixels of a row, as long as the chart is not higher than `HIGHEST`."""
-LONGEST = 100
-"""Characters of a name."""
 RUNNING, WARM = "running (colour of the workflow)", "warm and idle"
 KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 """Colours in the legend."""
@@ -32,22 +30,23 @@ KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 def gantt_of(timeline: Timeline) -> Spec:
     """The chart: a band a NUMA node, in it a row for each container at a time."""
     edges = np.cumsum([0, *(max(1, node.lanes) for node in timeline.nodes)])
-    names = [f"{shown(node.server)} · NUMA {node.node_id}" for node in timeline.nodes]
+    names = [f"{printable(node.server)} · NUMA {node.node_id}" for node in timeline.nodes]
     middles = [f"{middle:.1f}" for middle in (edges[:-1] + edges[1:]) / 2]
     x = quantity("begin", title="time (s)", axis={"grid": False})
     x["scale"] = {"domain": [0, timeline.end], "nice": False}
     y = quantity("top", title=None)
     y["scale"] = {"domain": [0, int(edges[-1])], "reverse": True, "nice": False}
-    y["axis"] = NODES | {"labelPadding": 6, "values": list(map(float, middles))}
+    y["axis"] = NODES | {"labelLimit": 300, "labelPadding": 6, "values": list(map(float, middles))}
     legend = {"orient": "bottom", "columns": len(KEYS), "values": list(KEYS)}
     fill = by_name("fill", KEYS | WORKFLOWS, legend)
     servers = ["black" if node.node_id == 0 else "silver" for node in timeline.nodes]
     between = pd.DataFrame({"top": edges[:-1], "colour": servers})
     lines = mark("rule", {}, y=y, color=word("colour", scale=None))
     bars = mark("rect", outlined("fill"), **box(x, y), fill=fill)
+    count = len(timeline.containers)
+    title = f"{printable(timeline.name)}: {count} containers, coloured by workflow"
     return {
-        "title": f"{shown(timeline.name)}: {len(timeline.containers)} containers, "
-        "coloured by workflow",
+        "title": {"text": title, "limit": WIDTH},
         "width": WIDTH,
         "height": int(np.clip(ROW * edges[-1], LOWEST, HIGHEST)),
         "params": parameters(names=dict(zip(middles, names, strict=True))),
@@ -73,12 +72,6 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
         tables.append(bars.assign(top=middle - height / 2, bottom=middle + height / 2))
     # What comes first in the life of a container is short and drawn last, so that it is seen.
     return pd.concat(tables[::-1]).query("end > begin")
-
-
-def shown(name: str) -> str:
-    """A name from a file: control characters spelt out, a long end cut off."""
-    text = printable(name)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:

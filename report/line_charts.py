@@ -17,7 +17,7 @@ from evaluation.episode_metrics import SHARES
 from evaluation.statistics import performance_profiles
 from report import charts, palette
 from report import vega as vl
-from report.charts import DIFFERENCE, SHOWN, headings_of, means_of, styles
+from report.charts import DIFFERENCE, POINT, SHOWN, headings_of, means_of, styles
 from report.drawing import Spec
 from report.summary import RANKED_BY, Summary
 from report.world import Scenarios
@@ -232,7 +232,7 @@ def _banded(
         layers = [vl.mark("rule", {"strokeWidth": 2}, **at, **ends)]
     told = vl.word(x["field"], title=x["title"]) | {"type": x["type"]}
     tooltip = [vl.word("policy"), told, vl.word("told", title="mean")]
-    point = {"filled": True, "size": 60, "opacity": 1}
+    point = POINT | {"size": 60}
     layers.append(vl.mark("point", point, **at, shape=looks["shape"], y=y, tooltip=tooltip))
     params = vl.parameters(shown=list(kinds))
     return vl.layered(layers, rows, transform=[ONLY_SHOWN], params=params)

@@ -20,7 +20,6 @@ from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
 from evaluation.contest import recording_name
 from evaluation.results import EPISODES
-from evaluation.statistics import Comparison
 from report import charts, digits, episode_charts, line_charts, palette, promise, tenants
 from report.drawing import Spec, library
 from report.figures import folder_of, write_figures
@@ -132,7 +131,6 @@ def write_report(
         drawn={*once, *(name for own in of_scenario.values() for name in own)},
         sweeps=sweeps,
         judgement=judgement,
-        versus=versus,
         world=world(run, summary.results),
         episodes=episodes,
         left_out=len(recordings) - len(episodes),
@@ -144,15 +142,6 @@ def write_report(
     with written_whole(folder / "report.html") as temporary:
         temporary.write_text(text)
     return pictures
-
-
-def versus(summary: Summary) -> dict[tuple[str, str], Comparison]:
-    """Every policy of a scenario against every other one; the summary has each pair once."""
-    found = {}
-    for pair in summary.pairs:
-        found[pair.policy, pair.other] = pair.against
-        found[pair.other, pair.policy] = pair.against.reversed
-    return found
 
 
 def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from agents.scheduler import Kind
 from env.score.metrics import Metric
 from evaluation.promise import LEAST_EPISODES, Promise, Verdict
 from evaluation.statistics import UNKNOWN, Estimate, count_needed, estimate
-from report.charts import along, crosses
+from report.charts import POINT, along, crosses
 from report.digits import about, spread
 from report.drawing import Spec
 from report.summary import labelled
@@ -252,18 +252,18 @@ def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
     x = axis("x", spent, rows["x"])
     y = axis("y", promised, pd.concat([rows["y"], pd.Series([promise.bound])]))
     at = {"x": x, "y": y, "color": by_name("verdict", COLOURS)}
-    rows, intervals = crosses(rows, **at)
+    rows, rules = crosses(rows, **at)
     bound = {"data": {"values": [{"y": promise.bound, "text": str(promise)}]}}
     beside = {"align": "right", "dy": -6, "fontSize": 11}
     tooltip = tooltips("verdict", "policy", "scenario", y_told=promised, x_told=spent)
-    point, ring = {"filled": True, "size": 70, "opacity": 0.9}, {"size": 220, "strokeWidth": 2}
+    ring = {"size": 220, "strokeWidth": 2, "color": COLOURS["kept"]}
     layers = [
         bound | mark("rule", {"strokeDash": [4, 4]}, y=y),
         bound | mark("text", beside, x={"value": "width"}, y=y, text=word("text")),
-        *intervals,
-        mark("point", point, **at, shape=by_name("verdict", SHAPES), tooltip=tooltip),
+        *rules,
+        mark("point", POINT, **at, shape=by_name("verdict", SHAPES), tooltip=tooltip),
     ]
     if rows["best"].any():  # a layer without rows is complained of
         best = {"data": values(rows[rows["best"]])}
-        layers.append(best | mark("point", ring | {"color": COLOURS["kept"]}, x=x, y=y))
+        layers.append(best | mark("point", ring, x=x, y=y))
     return layered(layers, rows)

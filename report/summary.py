@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any, Self
 
 import pandas as pd
@@ -59,16 +59,6 @@ class PolicySummary:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """J of a policy compared with that of another one in a scenario."""
-
-    scenario: str
-    policy: str
-    other: str
-    against: Comparison
-
-
-@dataclass(frozen=True)
 class Summary:
     """All policies of an evaluation, scenario by scenario, lowest mean J first.
 
@@ -79,7 +69,6 @@ class Summary:
         metrics: those that have a number in any episode, by name, in the order of columns.
         overall: the rows over all scenarios, which count alike.
         policies: the rows of every scenario.
-        pairs: of all policies of a scenario, the one with the lower mean J first.
         confidence: of the intervals.
         results: rows of results.parquet.
         note: what else the title says.
@@ -93,7 +82,6 @@ class Summary:
     results: pd.DataFrame
     overall: tuple[PolicySummary, ...] = ()
     policies: tuple[PolicySummary, ...] = ()
-    pairs: tuple[Pair, ...] = ()
     note: str = ""
 
     @property
@@ -136,8 +124,16 @@ class Summary:
         """The same of one scenario alone."""
         own = self.results[self.results["scenario"] == scenario]
         rows = tuple(row for row in self.policies if row.scenario == scenario)
-        pairs = tuple(pair for pair in self.pairs if pair.scenario == scenario)
-        return replace(self, results=own, overall=rows, policies=rows, pairs=pairs)
+        return replace(self, results=own, overall=rows, policies=rows)
+
+    def versus(self, one: str, other: str) -> Comparison:
+        """J of a policy of one scenario compared with that of another one."""
+        own, others = self._J.loc[one], self._J.loc[other]
+        return compared(own.to_numpy(), others.to_numpy(), self.confidence)
+
+    @cached_property
+    def _J(self) -> pd.DataFrame:
+        return self.values(RANKED_BY)
 
     def values(self, metric: str) -> pd.DataFrame:
         """A metric of one scenario with a row a policy and a column an episode of a seed."""
@@ -253,39 +249,33 @@ def summarise(
     )
     scenarios = results.groupby("scenario", sort=False)
     blocks = [_compared(summary, rows, name) for name, rows in scenarios]
-    policies, pairs = (tuple(chain.from_iterable(each)) for each in zip(*blocks, strict=True))
-    overall = policies
+    policies = overall = tuple(chain.from_iterable(blocks))
     if len(blocks) > 1:
         episodes = results.groupby(["policy", "seed", "episode"])
         means = episodes[list(summary.metrics)].mean().reset_index()
-        overall = tuple(_compared(summary, means, "")[0])
-    return replace(summary, overall=overall, policies=policies, pairs=pairs)
+        overall = tuple(_compared(summary, means, ""))
+    return replace(summary, overall=overall, policies=policies)
 
 
-def _compared(
-    summary: Summary, results: pd.DataFrame, scenario: str
-) -> tuple[list[PolicySummary], list[Pair]]:
-    """Every policy of a scenario, lowest mean J first, and every pair of them."""
+def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[PolicySummary]:
+    """Every policy of a scenario, lowest mean J first."""
     names, confidence = _by_mean(results, summary.ranked), summary.confidence
     J = _values(results, RANKED_BY, names)
+    measure = J.loc[summary.measure].to_numpy()
     times = _values(results, "flow_time", names).to_numpy()
     faster = speedups(times, names.index(summary.first), confidence)
     metrics = {
         metric: distributions(_values(results, metric, names).to_numpy(), confidence)
         for metric in summary.metrics
     }
-
-    def versus(one: str, other: str) -> Comparison:
-        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), confidence)
-
     rows = []
     for index, name in enumerate(names):
-        against = versus(name, summary.measure)
-        relative = against.difference.over(float(J.loc[summary.measure].mean()))
+        against = compared(J.loc[name].to_numpy(), measure, confidence)
+        relative = against.difference.over(float(measure.mean()))
         own = {metric: each[index] for metric, each in metrics.items()}
         kind, speedup = summary.kinds[name], faster[index]
         rows.append(PolicySummary(scenario, name, kind, own, against, relative, speedup))
-    return rows, [Pair(scenario, *pair, versus(*pair)) for pair in combinations(names, 2)]
+    return rows
 
 
 def _by_mean(results: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:

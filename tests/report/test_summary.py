@@ -207,9 +207,6 @@ def test_policies_are_compared_scenario_by_scenario(tmp_path: Path) -> None:
     assert (summary.measure, summary.ranked) == ("odd", ("odd", "even"))
     found = {(row.scenario, row.policy): row.against.difference.value for row in summary.policies}
     assert found == {(short, "even"): -1, (short, "odd"): 0, (long, "odd"): 0, (long, "even"): 4}
-    assert [(pair.scenario, pair.policy) for pair in summary.pairs] == [
-        (short, "even"), (long, "odd"),
-    ]  # fmt: skip
 
 
 def test_the_files_of_several_scenarios(tmp_path: Path) -> None:
