@@ -1,7 +1,5 @@
 """Everything `evaluate.py` is told, checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any

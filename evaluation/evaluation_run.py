@@ -1,7 +1,5 @@
 """What a configuration of `evaluate.py` comes to: who plays what, and what run.json says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 from contextlib import nullcontext
 from itertools import chain
@@ -37,7 +35,7 @@ def contest_of(settings: EvaluateSettings) -> Contest:
     """
     cluster = cluster_from_config(settings.cluster, "cluster")
     return Contest(
-        schedulers=players_of(settings, cluster, settings.in_copies),
+        schedulers=players_of(settings, cluster),
         cluster=cluster,
         sources=sources_of(settings, cluster),
         objective=settings.objective,

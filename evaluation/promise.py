@@ -3,8 +3,6 @@
 A promise is kept or broken surely where the whole interval of the mean is on one side of the bound.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

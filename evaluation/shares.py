@@ -4,8 +4,6 @@ The account is the engine's (env/sim/queue/sharing.py). It is kept again from wh
 can be read after every start.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Statistics over paired episodes: averages, intervals, tests, performance profiles.
+"""Statistics over paired episodes: averages, intervals, tests.
 
 All policies play the same episodes. Intervals are Student's t, of means and of means of paired
 differences; the test of a difference is the paired t-test, which says the same as its interval.
@@ -45,6 +45,10 @@ class Estimate:
     def clear(self) -> bool:
         """Of a difference: whether it is more than chance makes it, as its interval is not at 0."""
         return self.ci_low > 0 or self.ci_high < 0
+
+    def exp(self) -> Self:
+        """The geometric mean of a sample, of whose logarithms this is the mean."""
+        return type(self)(*np.exp([self.value, self.ci_low, self.ci_high]).tolist())
 
     def over(self, mean: float) -> Self:
         """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
@@ -151,29 +155,3 @@ def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Compariso
     better = estimate((differences < 0) + 0.5 * (differences == 0), confidence)
     share = Estimate(better.value, max(0.0, better.ci_low), min(1.0, better.ci_high))
     return Comparison(mean, p_value, share)
-
-
-def speedups(times: np.ndarray, first: int, confidence: float) -> list[Estimate]:
-    """How much faster every policy is than one of them: the geometric mean of ratios of times.
-
-    Args:
-        times: (P, N) s, above 0.
-        first: position of the policy whose times are divided by those of each.
-        confidence: of the intervals, which are those of the mean logarithm.
-    """
-    means = [estimate(logarithms, confidence) for logarithms in np.log(times[first] / times)]
-    return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in means]
-
-
-def performance_profiles(values: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """(P, R) share of episodes in which a policy is within a ratio of the episode's best policy.
-
-    Source: Dolan, More, Mathematical Programming 2002.
-
-    Args:
-        values: (P, N) of a metric above 0 of which less is better.
-        ratios: (R,), 1 or more.
-    """
-    to_best = values / values.min(axis=0)
-    profiles: np.ndarray = (to_best[:, :, None] <= ratios).mean(axis=1)
-    return profiles

@@ -1,7 +1,5 @@
 """The charts of an evaluation with a row or a point a policy, and what all its charts share."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,6 +23,10 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"
 """Of their points, likewise."""
 DIFFERENCE = "difference"
 """What stands beside the names of metrics for the paired difference in J to the measure."""
+FAR = 3.0
+"""Times the median distance from 0: how far an axis of differences or means goes at least."""
+MUCH_FARTHER = 1.5
+"""Times that, beyond which values are folded away: they would set the axis for all others."""
 SHOWN = "shown"
 """Parameter of charts with a line a policy: names of the policies to draw."""
 POINT = {"filled": True, "size": 90, "opacity": 1}
@@ -140,14 +142,20 @@ def intervals(
 def folded(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of `estimated` whose axis is not set by a few that lie far outside.
 
-    Of these `beyond` is what is written at the end of the axis.
+    Of these `beyond` is what is written at the end of the axis, which shows the intervals of all
+    others whole.
     """
-    end = vl.end_of_axis(rows["mean"], rows["high"])
-    far = rows["mean"] > end
+    means, highs = rows["mean"], rows["high"]
+    end = FAR * means[means != 0].abs().median()
+    if not means.max() > MUCH_FARTHER * end:
+        return rows
+    while (cut := highs[(means <= end) & (highs > end)]).size:
+        end = cut.max()
+    far = means > end
     ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
     beyond = rows["written"].where(far, "")
     each = [np.minimum(values, end).tolist() for values in rows["each"]]
-    return rows.assign(**ends, each=each, beyond=beyond, mean=rows["mean"].clip(upper=end))
+    return rows.assign(**ends, each=each, beyond=beyond, mean=means.clip(upper=end))
 
 
 def along(axis: str, mean: Estimate, shown: Shown = "number") -> dict[str, Any]:

@@ -16,17 +16,14 @@ import pandas as pd
 from env.base.errors import InputError
 from env.base.files import name_apart
 from env.base.pipes import until_reader_leaves
-from evaluation.results import RESULTS, RUN, metrics_of, read_results, read_run
+from evaluation.results import RESULTS, RUN, RunConfig, metrics_of, read_results, read_run
 from report.summary import RANKED_BY, Summary, summarise
 from report.table import console, summary_table
 from report.world import with_weights
 from run.command import refuse
 from run.run_folder import first_difference
 
-WORLD = (
-    *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
-    *("slo", "late"),  # they say what metrics are
-)
+WORLD = [key for key in RunConfig.model_fields if key != "statistics"]
 """Keys of the configuration in which evaluations have to be equal."""
 PLAYED = ("scenarios", "seeds", "episodes", "workload_sha256")
 """Keys of run.json likewise; the hash, which says least of what differs, comes last."""
@@ -57,16 +54,14 @@ def compare(folders: Sequence[Path]) -> Summary:
         if (differing := first_difference(played[0], other)) is not None:
             key, one, two = differing
             raise InputError(f"compare: {key} is {one} in '{folders[0]}', {two} in '{folder}'")
-    metrics = metrics_of(runs[0])
-    tables = [
-        _complete_table(folder, run).assign(folder=name)
-        for folder, run, name in zip(folders, runs, names, strict=True)
-    ]
-    for table, run in zip(tables, runs, strict=True):
+    tables = []
+    for folder, run, name in zip(folders, runs, names, strict=True):
+        table = _complete_table(folder, run).assign(folder=name)
         table["sha256"] = table["policy"].map(run.get("players_sha256") or {})
-    weighted = with_weights(metrics, runs[0])
-    told_apart = _told_apart(pd.concat(tables))
-    return summarise(told_apart, weighted, runs[0]["config"]["statistics"]["confidence"])
+        tables.append(table)
+    metrics = with_weights(metrics_of(runs[0]), runs[0])
+    confidence = runs[0]["config"]["statistics"]["confidence"]
+    return summarise(_told_apart(pd.concat(tables)), metrics, confidence)
 
 
 def _complete_table(folder: Path, run: dict[str, Any]) -> pd.DataFrame:

@@ -4,8 +4,6 @@ Each function is one chart. They have no data of their own: template/page.js giv
 episode and policies which the reader chooses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

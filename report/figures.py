@@ -1,7 +1,5 @@
 """The charts of the page as files: figures/*.png and *.svg."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -17,13 +17,14 @@ from pydantic_core import to_json
 from rich.console import Group
 
 from env.base.files import table_row, written_whole
-from evaluation.results import metrics_of
+from evaluation.results import EPISODES, metrics_of
 from report.drawing import NotDrawn
 from report.page import write_report
 from report.promise import Judgement
 from report.summary import RANKED_BY, Summary, summarise
 from report.table import summary_table
-from report.trace import write_traces
+from report.timeline import read_timeline
+from report.trace import write_trace
 from report.world import calm, with_weights
 from run.arguments import leaves
 
@@ -52,7 +53,9 @@ def write_files(
     write_summary(folder, summary)
     if judgement is not None:
         write_promises(folder, judgement)
-    write_traces(folder)
+    for path in sorted((folder / EPISODES).glob("*.json")):
+        (folder / "traces").mkdir(exist_ok=True)
+        write_trace(read_timeline(path), folder / "traces" / path.name)
     try:
         pictures = write_report(folder, run, summary, judgement)
     except NotDrawn as error:

@@ -1,7 +1,5 @@
 """The Gantt chart of an episode as a PNG: `python -m report.gantt EPISODE`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

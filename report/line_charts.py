@@ -1,7 +1,5 @@
 """The charts of an evaluation with a line a policy, and all that there are of a scenario."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +12,6 @@ from agents.learned.metrics_file import rows_of
 from env.base.errors import InputError
 from env.base.schema import one_line, printable
 from evaluation.episode_metrics import SHARES
-from evaluation.statistics import performance_profiles
 from report import charts, palette
 from report import vega as vl
 from report.charts import DIFFERENCE, POINT, SHOWN, headings_of, means_of, styles
@@ -58,9 +55,13 @@ def scenario_charts(summary: Summary) -> dict[str, Spec]:
 
 
 def profiles(summary: Summary) -> Spec:
-    """Share of episodes in which a policy is within a ratio of the best one."""
+    """Share of episodes in which a policy is within a ratio of the best one.
+
+    Source: Dolan, More, Mathematical Programming 2002.
+    """
     J = summary.values(RANKED_BY)
-    shares = performance_profiles(J.to_numpy(), RATIOS)
+    to_best = (J / J.min()).to_numpy()
+    shares = (to_best[:, :, None] <= RATIOS).mean(axis=1)
     x = vl.quantity("ratio", title="J / lowest J of the episode", axis={"tickCount": 6})
     x["scale"] = {"domain": [1.0, float(RATIOS[-1])], "nice": False}
     curves = {policy: (RATIOS, share) for policy, share in zip(J.index, shares, strict=True)}

@@ -3,10 +3,8 @@
 charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,19 +38,14 @@ class Recording(NamedTuple):
     path: Path
 
 
-def recordings_in(folder: Path, summary: Summary) -> list[Recording]:
+def recordings_in(folder: Path, summary: Summary) -> Iterator[Recording]:
     """Those in the folder of an evaluation: by episode, best policy first."""
     episodes = summary.results[["seed", "episode"]].drop_duplicates()
-    recordings = [
-        Recording(
-            policy,
-            f"{episode} of seed {seed}",
-            folder / EPISODES / f"{recording_name(policy, seed, episode)}.json",
-        )
-        for seed, episode in episodes.sort_values(["seed", "episode"]).itertuples(index=False)
-        for policy in summary.ranked
-    ]
-    return [recording for recording in recordings if recording.path.is_file()]
+    for seed, episode in episodes.sort_values(["seed", "episode"]).itertuples(index=False):
+        for policy in summary.ranked:
+            path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
+            if path.is_file():
+                yield Recording(policy, f"{episode} of seed {seed}", path)
 
 
 def write_report(
@@ -74,7 +67,7 @@ def write_report(
         InputError: one line with a recorded episode and what is wrong with it.
         NotDrawn: see there; nothing is written then.
     """
-    recordings = recordings_in(folder, summary)
+    recordings = list(recordings_in(folder, summary))
     by_episode = {recording.episode: recording.path for recording in recordings}
     label_of = tenants.labels_of(run["config"]["workload"], by_episode.values())
     colours = tenants.colours(label_of)
@@ -202,7 +195,8 @@ def _episodes(
     for policy, episode, path in recordings:
         timeline = read_timeline(path, label_of)
         if label_of:
-            columns = {"tenant": timeline.tenants, "flow_time": timeline.flow_times}
+            labels = [label_of[tenant] for tenant in timeline.tenants]
+            columns = {"tenant": labels, "flow_time": timeline.flow_times}
             flow_times.append(pd.DataFrame(columns).assign(policy=policy))
         shared = timeline.shares is not None
         if timeline.shares is not None and episode == recordings[0].episode:
@@ -211,7 +205,10 @@ def _episodes(
             data = _json(episode_data(timeline, label_of))
             size += len(data)
             embedded.append({"policy": policy, "episode": episode, "data": data, "shared": shared})
-    means = tenants.mean_flow_times(pd.concat(flow_times), label_of) if flow_times else None
+    means = None
+    if flow_times:
+        of_tenant = pd.concat(flow_times).groupby(["policy", "tenant"], sort=False)["flow_time"]
+        means = of_tenant.agg(flow_time="mean", workflows="size").reset_index()
     return embedded, means, pd.concat(shares) if shares else None
 
 

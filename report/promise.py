@@ -1,7 +1,5 @@
 """Who keeps what was promised: judged, in words, as a table, as a picture and as promise.json."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,12 +26,10 @@ MOST_NAMED = 5
 VERDICTS: Mapping[Verdict, tuple[str, str]] = {
     "kept": ("kept", "surely keep it"),
     "unsure": ("not sure", "cannot be told"),
-    "broken": ("broken", "surely do not"),
     "unknown": ("no number", "have no number"),
+    "broken": ("broken", "surely do not"),
 }
-"""In the order of tables: what readers are told of a row, and of all such rows."""
-SEVERITY: tuple[Verdict, ...] = ("kept", "unsure", "unknown", "broken")
-"""Of several promises the last of these verdicts counts."""
+"""What readers are told of a row, and of all such rows; of several promises the last one counts."""
 COLOURS = {"kept": "#009E73", "not sure": "#E69F00", "broken": "#999999"}
 """Okabe and Ito's, as in palette.py."""
 SHAPES = {"kept": "circle", "not sure": "diamond", "broken": "cross"}
@@ -117,14 +113,13 @@ def judge(
 
     in_order = results.sort_values(["seed", "episode"], kind="stable")
     episodes = dict(iter(in_order.groupby(["scenario", "policy"], sort=False)))
-    rows = []
+    rows, order = [], list(VERDICTS)
     for (scenario, policy), own in episodes.items():
         means = tuple(mean_of(own[each.metric]) for each in promises)
         verdicts = [each.verdict(mean) for each, mean in zip(promises, means, strict=True)]
-        kind, worst = own["kind"].iloc[0], max(verdicts, key=SEVERITY.index)
+        kind, worst = own["kind"].iloc[0], max(verdicts, key=order.index)
         spent = mean_of(own[minimised])
         rows.append(Judged(scenario, policy, kind, means, spent, UNKNOWN, worst))
-    order = list(VERDICTS)
     # What has no number is last.
     rows.sort(
         key=lambda row: (order.index(row.verdict), np.nan_to_num(row.spent.value, nan=np.inf))

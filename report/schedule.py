@@ -4,8 +4,6 @@ CSV, or Parquet if FILE ends in `.parquet`: a row a function, by workflow and fu
 called as in episode files (docs/episodes.md) and keep their units: s, MB, operations.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

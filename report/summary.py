@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from agents.scheduler import Kind
@@ -19,7 +20,7 @@ from evaluation.statistics import (
     compared,
     count_needed,
     distributions,
-    speedups,
+    estimate,
 )
 from report.digits import about, number, spread, varies
 
@@ -262,8 +263,7 @@ def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[Po
     names, confidence = _by_mean(results, summary.ranked), summary.confidence
     J = _values(results, RANKED_BY, names)
     measure = J.loc[summary.measure].to_numpy()
-    times = _values(results, "flow_time", names).to_numpy()
-    faster = speedups(times, names.index(summary.first), confidence)
+    times = _values(results, "flow_time", names)
     metrics = {
         metric: distributions(_values(results, metric, names).to_numpy(), confidence)
         for metric in summary.metrics
@@ -273,7 +273,9 @@ def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[Po
         against = compared(J.loc[name].to_numpy(), measure, confidence)
         relative = against.difference.over(float(measure.mean()))
         own = {metric: each[index] for metric, each in metrics.items()}
-        kind, speedup = summary.kinds[name], faster[index]
+        faster = np.log(times.loc[summary.first] / times.loc[name]).to_numpy()
+        speedup = estimate(faster, confidence).exp()
+        kind = summary.kinds[name]
         rows.append(PolicySummary(scenario, name, kind, own, against, relative, speedup))
     return rows
 

@@ -1,7 +1,5 @@
 """What tenants used of the cluster, how long their workflows took, and whether that was fair."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -84,12 +82,8 @@ def colours(label_of: Mapping[str, str]) -> dict[str, str]:
 def capacity_used(timeline: Timeline, edges: np.ndarray) -> dict[str, np.ndarray]:
     """Share of the cluster's computing capacity that went to whom; {} without tenants.
 
-    Args:
-        timeline: with labels of tenants.
-        edges: (B + 1,) seconds, of the bins.
-
-    Returns:
-        (B,) by label: mean over a bin of the speed of all its containers / computing capacity.
+    By label (B,): mean over bins of the speed of its containers / computing capacity of all nodes.
+    The bins are between `edges`, (B + 1,) seconds.
     """
     capacity = sum(node.computing_capacity for node in timeline.nodes)
     used = {label: np.zeros(len(edges) - 1) for label in timeline.nodes[0].cpu_of}
@@ -97,20 +91,6 @@ def capacity_used(timeline: Timeline, edges: np.ndarray) -> dict[str, np.ndarray
         for label, cpu in node.cpu_of.items():
             used[label] += mean_over(node.times, cpu, edges) * (node.computing_capacity / capacity)
     return used
-
-
-def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.DataFrame:
-    """How long the workflows of each tenant took.
-
-    Args:
-        workflows: of the recorded episodes: policy, tenant, flow_time (s).
-
-    Returns:
-        A row a policy and label: policy, tenant, flow_time (its mean, s), workflows (their number).
-    """
-    rows = workflows.assign(tenant=workflows["tenant"].map(label_of))
-    by_tenant = rows.groupby(["policy", "tenant"], sort=False)["flow_time"]
-    return by_tenant.agg(flow_time="mean", workflows="size").reset_index()
 
 
 def share_rows(shares: Shares, label_of: Mapping[str, str]) -> pd.DataFrame:

@@ -3,9 +3,6 @@
 The one source of the page, the Gantt picture and the trace, whatever the world of the episode.
 """
 
-from __future__ import annotations
-
-import heapq
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,11 +121,7 @@ class Timeline:
 def read_timeline(
     path: str | os.PathLike[str], label_of: Mapping[str, str] | None = None
 ) -> Timeline:
-    """Replays an episode file.
-
-    Args:
-        path: of the file.
-        label_of: see `timeline_of`.
+    """Replays an episode file, see `timeline_of`.
 
     Raises:
         InputError: one line with the file and what is wrong with it.
@@ -281,18 +274,12 @@ def _use(
 
 def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
     """The lowest free row for whatever lasts from a begin to an end; and how many rows."""
-    lanes = np.zeros(len(begins), np.int64)
-    busy: list[tuple[float, int]] = []  # (until, lane)
-    free: list[int] = []
-    count = 0
+    lanes, count = np.zeros(len(begins), np.int64), 0
+    free_from = np.full(len(begins) + 1, -np.inf)
     for index in np.argsort(begins, kind="stable"):
-        while busy and busy[0][0] <= begins[index]:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        if not free:
-            free.append(count)
-            count += 1
-        lanes[index] = heapq.heappop(free)
-        heapq.heappush(busy, (float(ends[index]), int(lanes[index])))
+        lane = int(np.argmax(free_from[: count + 1] <= begins[index]))
+        lanes[index], free_from[lane] = lane, ends[index]
+        count = max(count, lane + 1)
     return lanes, count
 
 

@@ -3,8 +3,6 @@
 The JSON of the Trace Event Format: a process a server, a thread a NUMA node, counters beside them.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -74,18 +72,6 @@ def write_trace(timeline: Timeline, path: Path) -> None:
     """Writes `trace_of` an episode; the file appears whole or not at all."""
     with written_whole(path) as temporary:
         temporary.write_text(json.dumps(trace_of(timeline), separators=(",", ":")))
-
-
-def write_traces(folder: Path) -> None:
-    """Makes `traces/NAME.json` of every `episodes/NAME.json` of an evaluation.
-
-    Raises:
-        InputError: one line with the episode file and what is wrong with it.
-    """
-    traces = folder / "traces"
-    for path in sorted((folder / "episodes").glob("*.json")):
-        traces.mkdir(exist_ok=True)
-        write_trace(read_timeline(path), traces / path.name)
 
 
 def _slices(

@@ -1,7 +1,5 @@
 """The parts that all charts of the report are made of, as Vega-Lite specifications in dicts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,10 +18,6 @@ LOG_FROM = 5.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
 MOST_STEPS = 1000.0
 """Where it is more than this, ticks are at 1, 10, 100, ... alone."""
-FAR = 3.0
-"""Times the median distance from 0: how far an axis of differences or means goes at least."""
-MUCH_FARTHER = 1.5
-"""Times that, beyond which values are folded away: they would set the axis for all others."""
 
 
 def quantity(field: str, **options: Any) -> Spec:
@@ -107,18 +101,3 @@ def axis(field: str, title: str, values: pd.Series, padding: int = 16, **options
 def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
     """Where intervals are drawn from: a logarithmic axis of `values` has no 0."""
     return low.clip(lower=values.min() / 2) if is_wide(values) else low
-
-
-def end_of_axis(values: pd.Series, highs: pd.Series) -> float:
-    """Beyond which values are folded away; infinity where none lies far outside.
-
-    Args:
-        values: means.
-        highs: upper ends of their intervals: the axis shows those of what it shows whole.
-    """
-    end = FAR * values[values != 0].abs().median()
-    if not values.max() > MUCH_FARTHER * end:
-        return np.inf
-    while (cut := highs[(values <= end) & (highs > end)]).size:
-        end = cut.max()
-    return float(end)

@@ -1,7 +1,5 @@
 """What an evaluation was about, in a few words: what J is, and the world that was played."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from report import palette
-from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
+from report.tenants import OTHERS, capacity_used, colours, labels
 from report.timeline import Timeline, mean_over, timeline_of
 from tests.episodes import begun
 from tests.report.evaluations import rows_of, settings_in, write_page
@@ -72,22 +71,6 @@ def test_the_six_largest_have_names_and_colours() -> None:
         OTHERS: palette.KINDS["reference"],
     }
     assert list(colours(labels({"x": 1.0, "y": 2.0}))) == ["y", "x"]
-
-
-def test_mean_flow_times_by_policy_and_tenant() -> None:
-    workflows = pd.DataFrame(
-        {
-            "policy": ["p", "p", "p", "q", "q"],
-            "tenant": ["a", "a", "b", "b", "c"],
-            "flow_time": [1.0, 3.0, 10.0, 4.0, 4.0],
-        }
-    )
-    rows = mean_flow_times(workflows, {"a": "a", "b": OTHERS, "c": OTHERS})
-    assert [tuple(row) for row in rows.itertuples(index=False)] == [
-        ("p", "a", 2.0, 2),
-        ("p", OTHERS, 10.0, 1),
-        ("q", OTHERS, 4.0, 2),
-    ]
 
 
 def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:
