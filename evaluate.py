@@ -75,8 +75,8 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
     from run.command import StopOnSignals
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    writer = ResultsWriter(folder, evaluation.run, evaluation.known, evaluation.metrics)
-    total = len(evaluation.known)
+    writer = ResultsWriter(folder, evaluation.run, evaluation.keys, evaluation.metrics)
+    total = len(evaluation.keys)
     with (
         writer,
         Progress(

@@ -53,7 +53,7 @@ class Evaluation:
         settings: of the first scenario; all have the same seeds and episodes.
         contests: by the name of the scenario.
         notices: lines to say if a policy was trained for other objectives.
-        known: keys of all rows, in their order.
+        keys: of all rows, in their order.
         metrics: of every row, by name.
         run: for run.json.
 
@@ -62,15 +62,15 @@ class Evaluation:
     """
 
     def __init__(self, config: DictConfig) -> None:
-        told = plain(config)
-        scenarios = scenarios_of(told)
+        composed = plain(config)
+        scenarios = scenarios_of(composed)
         every = {one.name: validated(EvaluateSettings, one.config, "evaluate") for one in scenarios}
         self.contests = {name: contest_of(settings) for name, settings in every.items()}
         if len({frozenset(contest.names) for contest in self.contests.values()}) > 1:
             raise InputError("sweep: policy: null leaves a player out, who has to play everywhere")
         self.settings = settings = every[scenarios[0].name]
         # Where scenarios are compared, single episodes are not looked at.
-        recorded = settings.record if told["sweep"] is None else 0
+        recorded = settings.record if composed["sweep"] is None else 0
         if recorded:
             for source in self.contests[scenarios[0].name].sources.values():
                 check_recordable(source.evaluation_templates(0))
@@ -86,7 +86,7 @@ class Evaluation:
             for seed in settings.seed
             for episode in range(settings.episodes)
         ]
-        self.known = {key: None for task in self._tasks for key in task.keys}
+        self.keys = {key: None for task in self._tasks for key in task.keys}
         sources = [source for contest in contests for source in contest.sources.values()]
         worlds = (
             (each.workflow, self.contests[name].cluster.single_core_speed)
@@ -101,7 +101,7 @@ class Evaluation:
             "episodes": settings.episodes,
             "workload_sha256": fingerprint(sources, settings.episodes),
             "players_sha256": hashes_of(self.contests),
-            "config": told,
+            "config": composed,
             "scenarios": {each.name: dict(each.point) for each in scenarios},
             "assumptions": assumed_of(worlds, "evaluation"),
             "samples": {
@@ -111,7 +111,7 @@ class Evaluation:
             },
         }
         if settings.resume is not None:
-            check_resume(Path(settings.resume), self.run, self.metrics, self.known)
+            check_resume(Path(settings.resume), self.run, self.metrics, self.keys)
 
     def play(self, done: Container[Key]) -> Iterator[Played]:
         """Plays what has to be played still, in any order."""

@@ -104,12 +104,12 @@ def hashes_of(contests: Contests) -> dict[str, str]:
 
     Where policies of several scenarios have one name, it has the hash of each.
     """
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for contest in contests.values():
         for player in contest.schedulers:
             if isinstance(sha256 := getattr(player, "sha256", None), str):
-                found.setdefault(player.name, []).append(sha256)
-    return {name: " ".join(dict.fromkeys(hashes)) for name, hashes in found.items()}
+                by_name.setdefault(player.name, []).append(sha256)
+    return {name: " ".join(dict.fromkeys(hashes)) for name, hashes in by_name.items()}
 
 
 def other_objectives(players: Sequence[Scheduler], objective: Objective) -> Iterator[str]:

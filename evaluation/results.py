@@ -93,7 +93,7 @@ def program() -> dict[str, Any]:
 
 
 def check_resume(
-    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], known: Container[Key]
+    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], keys: Container[Key]
 ) -> None:
     """Refuses to go on with an evaluation if run.json would be another one now.
 
@@ -113,7 +113,7 @@ def check_resume(
         key, old, new = differing
         raise InputError(f"resume: {key} is {new}, '{folder}' was made with {old}: give the same")
     for row in read_rows(folder, metrics):
-        if row.key not in known:
+        if row.key not in keys:
             raise InputError(f"resume: '{folder}' has a row of {row.key}, which is no part of it")
 
 
@@ -178,7 +178,7 @@ class ResultsWriter:
 
     Args:
         folder, run: of the evaluation, and what is in its run.json.
-        known: keys of all rows that it will have, in their order.
+        keys: of all rows that it will have, in their order.
         metrics: of the rows, by name.
 
     Attributes:
@@ -189,11 +189,11 @@ class ResultsWriter:
         self,
         folder: Path,
         run: Mapping[str, Any],
-        known: Iterable[Key],
+        keys: Iterable[Key],
         metrics: Mapping[str, Metric[Any]],
     ) -> None:
         self._folder = folder
-        self._position = {key: position for position, key in enumerate(known)}
+        self._position = {key: position for position, key in enumerate(keys)}
         self._metrics = metrics
         self._rows_file = folder / UNFINISHED
         self._goes_on = (folder / RUN).exists()

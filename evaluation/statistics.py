@@ -133,12 +133,15 @@ def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
     """
     nothing = Distribution(UNKNOWN, *[math.nan] * 4)
     has_any = np.isfinite(values).any(axis=1)
-    known = values[has_any][:, np.isfinite(values[has_any]).all(axis=0)]
-    if known.size == 0:
+    finite = values[has_any][:, np.isfinite(values[has_any]).all(axis=0)]
+    if finite.size == 0:
         return [nothing] * len(values)
-    means = [estimate(each, confidence) for each in known]
-    medians, iqms = np.median(known, axis=1).tolist(), stats.trim_mean(known, 0.25, axis=1).tolist()
-    tails = np.percentile(known, (95, 99), axis=1).tolist()
+    means = [estimate(each, confidence) for each in finite]
+    medians, iqms = (
+        np.median(finite, axis=1).tolist(),
+        stats.trim_mean(finite, 0.25, axis=1).tolist(),
+    )
+    tails = np.percentile(finite, (95, 99), axis=1).tolist()
     rows = map(Distribution, means, medians, iqms, *tails)
     return [next(rows) if has else nothing for has in has_any]
 

@@ -80,17 +80,17 @@ def estimated(
 
     Returns:
         Beside the names: mean, low and high (equal if there is no interval), each (values of
-        episodes, none yet), written (the mean as text), told (with its interval), clear (True),
+        episodes, none yet), written (the mean as text), spread (with its interval), clear (True),
         beyond ("", see `folded`).
     """
     rows: list[tuple[Any, ...]] = []
     for row in summary.policies:
-        estimate = summary.tellable(of(row))
+        estimate = summary.shown_of(of(row))
         low = estimate.ci_low if sign else low_of(estimate)
         ends = (low, estimate.ci_high) if varies(estimate) else (estimate.value, estimate.value)
         texts = number(estimate, shown, sign), spread(estimate, shown, sign)
         rows.append((estimate.value, *ends, [], *texts, True, ""))
-    columns = ("mean", "low", "high", "each", "written", "told", "clear", "beyond")
+    columns = ("mean", "low", "high", "each", "written", "spread", "clear", "beyond")
     return names_of(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
 
 
@@ -126,7 +126,7 @@ def intervals(
         x=x,
         shape={"condition": triangle, "value": "circle"},
         fill={"condition": {"test": "datum.clear", **KIND}, "value": {"expr": "back"}},
-        tooltip=vl.tooltips("policy", "kind", told="mean", **titles),
+        tooltip=vl.tooltips("policy", "kind", spread="mean", **titles),
     )
     ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
     rules = vl.mark("rule", {"strokeWidth": 2}, **at, **ends)
@@ -161,7 +161,7 @@ def folded(rows: pd.DataFrame) -> pd.DataFrame:
 def along(axis: str, mean: Estimate, shown: Shown = "number") -> dict[str, Any]:
     """A mean on the axis x or y: itself, the ends of its interval, and what tooltips tell of it."""
     ends = {f"{axis}_low": low_of(mean), f"{axis}_high": mean.ci_high}
-    return {axis: mean.value, **ends, f"{axis}_told": spread(mean, shown)}
+    return {axis: mean.value, **ends, f"{axis}_spread": spread(mean, shown)}
 
 
 def crosses(rows: pd.DataFrame, x: Spec, y: Spec, color: Spec) -> tuple[pd.DataFrame, list[Spec]]:
@@ -202,7 +202,7 @@ def difference(summary: Summary) -> Spec:
     rows = folded(rows).assign(
         clear=[summary.is_clear(each) for each in against],
         p=["-" if summary.few else p_value(each.p_value) for each in against],
-        better=[summary.told(each.probability, "share") for each in against],
+        better=[summary.spread(each.probability, "share") for each in against],
     )
     signed = {"labelExpr": "datum.value ? format(datum.value, '+~%') : '0%'"}
     x = vl.quantity("mean", title="difference in J", axis=signed)
@@ -251,7 +251,7 @@ def time_against(spent: str, summary: Summary) -> Spec:
     titles = {"x": headings_of(summary)[spent], "y": headings_of(summary)["slowdown"]}
     rows = names_of(summary)
     for axis, name in (("x", spent), ("y", "slowdown")):
-        means = [summary.tellable(row.metrics[name].mean) for row in summary.policies]
+        means = [summary.shown_of(row.metrics[name].mean) for row in summary.policies]
         rows = rows.join(pd.DataFrame(along(axis, mean) for mean in means))
     rows["front"] = pareto(rows[["x", "y"]].to_numpy())
     x, y = (vl.axis(axis, title, rows[axis]) for axis, title in titles.items())
@@ -260,7 +260,7 @@ def time_against(spent: str, summary: Summary) -> Spec:
     rows = rows.loc[last.sort_values(kind="stable").index]
     # Without the page around it a chart has the names that have room beside their points.
     rows = rows.join(_beside(rows))
-    tooltip = vl.tooltips("policy", "kind", y_told=titles["y"], x_told=titles["x"])
+    tooltip = vl.tooltips("policy", "kind", y_spread=titles["y"], x_spread=titles["x"])
     front = {"transform": [{"filter": "datum.front"}]}
     dashed = {"strokeDash": [4, 4], "color": palette.KINDS["reference"]}
     moved = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
@@ -338,10 +338,10 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 
 def parts(summary: Summary) -> Spec:
     """What the time of functions is made of, a bar a policy, best policy on top."""
-    known = [part for part in palette.PARTS if part.replace(" ", "_") in summary.metrics]
+    measured = [part for part in palette.PARTS if part.replace(" ", "_") in summary.metrics]
     rows = pd.concat(
         means_of(summary, part.replace(" ", "_")).assign(part=part, number=place)
-        for place, part in enumerate(known)
+        for place, part in enumerate(measured)
     )
     rows = rows.rename(columns={"mean": "seconds"})
     rows = rows[["policy", "label", "part", "number", "seconds"]]

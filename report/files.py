@@ -28,7 +28,7 @@ from report.trace import write_trace
 from report.world import calm, with_weights
 from run.arguments import leaves
 
-TOLD = ("policy", "episodes", "seed", "objective")
+HPARAMS = ("policy", "episodes", "seed", "objective")
 """Keys of the configuration by which TensorBoard tells evaluations apart."""
 
 
@@ -80,8 +80,8 @@ def write_events(
     for old in folder.glob("events.out.tfevents.*"):
         old.unlink()
     with SummaryWriter(str(folder)) as writer:
-        told = leaves("", {key: run["config"][key] for key in TOLD})
-        write_hparams(writer, dict(told), folder)
+        config = leaves("", {key: run["config"][key] for key in HPARAMS})
+        write_hparams(writer, dict(config), folder)
         for row in summary.policies:
             # Of several scenarios each has a place of its own: J/lease.step=60/first_fit.
             where = "/".join([*[row.scenario] * summary.several, row.policy])
@@ -144,11 +144,11 @@ def markdown(summary: Summary) -> str:
         cells = [
             *[as_text(each.scenario)] * summary.several,
             as_text(each.label),
-            summary.told(each.relative, "share", "+"),
-            summary.told(each.against.probability, "share"),
-            summary.told(each.speedup),
+            summary.spread(each.relative, "share", "+"),
+            summary.spread(each.against.probability, "share"),
+            summary.spread(each.speedup),
         ]
-        cells += [summary.told(each.metrics[name].mean, metrics[name].shown) for name in metrics]
+        cells += [summary.spread(each.metrics[name].mean, metrics[name].shown) for name in metrics]
         lines.append(row_of(cells))
     lines += ["", f"{as_text(summary.difference_is)} {summary.means_are}", ""]
     for metric in metrics.values():

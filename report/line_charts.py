@@ -136,7 +136,7 @@ def sweep_charts(summary: Summary, scenarios: Scenarios) -> dict[str, Any]:
                 means_of(summary.of(scenario), name).assign(x=x, panel=panel)
                 for scenario, x, panel in places.itertuples(index=False)
             )
-            rows = rows.drop(columns=["label", "kind"])
+            rows = rows[["policy", "x", "panel", "mean", "low", "high", "spread"]]
             specs[name] = _sweep(rows, key, summary.kinds, heading)
         charts[key] = {"panels": list(dict.fromkeys(places["panel"])), "specs": specs}
     return charts
@@ -184,7 +184,7 @@ def _sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) 
     keys = list(dict.fromkeys(rows["x"]))
     rows = rows.assign(low=vl.on_axis(rows["low"], rows["mean"]))
     y = vl.axis("mean", metric, rows["mean"], padding=0)
-    if "%" in "".join(rows["told"]):
+    if "%" in "".join(rows["spread"]):
         y["axis"] = {"format": "~%"}
     x = vl.word("x", title=key, sort=keys, axis={"labelAngle": 0})
     if pd.api.types.is_numeric_dtype(rows["x"]):
@@ -231,8 +231,8 @@ def _banded(
     else:
         at["xOffset"] = vl.word("policy", scale={"domain": list(kinds), "paddingOuter": 0.5})
         layers = [vl.mark("rule", {"strokeWidth": 2}, **at, **ends)]
-    told = vl.word(x["field"], title=x["title"]) | {"type": x["type"]}
-    tooltip = [vl.word("policy"), told, vl.word("told", title="mean")]
+    along = vl.word(x["field"], title=x["title"]) | {"type": x["type"]}
+    tooltip = [vl.word("policy"), along, vl.word("spread", title="mean")]
     point = POINT | {"size": 60}
     layers.append(vl.mark("point", point, **at, shape=looks["shape"], y=y, tooltip=tooltip))
     params = vl.parameters(shown=list(kinds))

@@ -88,7 +88,7 @@ class Judgement:
         """Whether there are scenarios, so that rows have to say theirs."""
         return any(row.scenario for row in self.rows)
 
-    def told(self, row: Judged) -> str:
+    def numbers(self, row: Judged) -> str:
         """A row with its numbers."""
         names = (self.minimised, *(each.metric for each in self.promises))
         numbers = [
@@ -108,8 +108,8 @@ def judge(
     """Judges every policy in every scenario, by rows of results.parquet."""
 
     def mean_of(values: pd.Series) -> Estimate:
-        known = values[np.isfinite(values)].to_numpy()
-        return estimate(known, confidence) if len(known) >= LEAST_EPISODES else UNKNOWN
+        numbers = values[np.isfinite(values)].to_numpy()
+        return estimate(numbers, confidence) if len(numbers) >= LEAST_EPISODES else UNKNOWN
 
     in_order = results.sort_values(["seed", "episode"], kind="stable")
     episodes = dict(iter(in_order.groupby(["scenario", "policy"], sort=False)))
@@ -151,9 +151,9 @@ def _by_means(row: Judged, promises: Sequence[Promise]) -> bool:
 
 def _settling(promise: Promise, mean: Estimate, values: pd.Series, confidence: float) -> float:
     """Of how many episodes the interval of the mean of a metric would end before its bound."""
-    known = np.isfinite(values)  # some episodes may have no such number
+    finite = np.isfinite(values)  # some episodes may have no such number
     gap = abs(promise.bound - mean.value)
-    return count_needed(mean, int(known.sum()), gap, confidence) / float(known.mean())
+    return count_needed(mean, int(finite.sum()), gap, confidence) / float(finite.mean())
 
 
 def shown(judgement: Judgement) -> pd.DataFrame:
@@ -194,7 +194,9 @@ def answer(judgement: Judgement) -> list[str]:
     rows, best, perhaps = judgement.rows, judgement.best, judgement.perhaps
     kept = [row for row in rows if row.verdict == "kept"]
     if best is not None:
-        lines = [f"Cheapest that surely keeps {promised}, with {interval}: {judgement.told(best)}."]
+        lines = [
+            f"Cheapest that surely keeps {promised}, with {interval}: {judgement.numbers(best)}."
+        ]
         alike = [str(row) for row in kept if row is not best and row.more.ci_low <= 0]
         if alike:
             more = f"; and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
@@ -208,7 +210,7 @@ def answer(judgement: Judgement) -> list[str]:
         if judgement.settling is not None:
             settled = f"About {about(judgement.settling)} episodes in all would settle it"
         lines.append(
-            f"{'Perhaps' if best is None else 'Perhaps cheaper'}: {judgement.told(perhaps)}. "
+            f"{'Perhaps' if best is None else 'Perhaps cheaper'}: {judgement.numbers(perhaps)}. "
             f"The mean keeps it, the interval does not. {settled}."
         )
     by_verdict = Counter(row.verdict for row in rows)
@@ -250,7 +252,7 @@ def _chart(rows: pd.DataFrame, promise: Promise, judgement: Judgement) -> Spec:
     rows, rules = crosses(rows, **at)
     bound = {"data": {"values": [{"y": promise.bound, "text": str(promise)}]}}
     beside = {"align": "right", "dy": -6, "fontSize": 11}
-    tooltip = tooltips("verdict", "policy", "scenario", y_told=promised, x_told=spent)
+    tooltip = tooltips("verdict", "policy", "scenario", y_spread=promised, x_spread=spent)
     ring = {"size": 220, "strokeWidth": 2, "color": COLOURS["kept"]}
     layers = [
         bound | mark("rule", {"strokeDash": [4, 4]}, y=y),

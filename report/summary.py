@@ -145,16 +145,16 @@ class Summary:
         """Whether the episodes are too few for intervals."""
         return self.episodes < FEWEST_FOR_INTERVALS
 
-    def told(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
-        """A mean with its interval, if that can be told."""
-        return spread(self.tellable(estimate), shown, sign)
+    def spread(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
+        """A mean with its interval, if there are enough episodes."""
+        return spread(self.shown_of(estimate), shown, sign)
 
-    def told_mean(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
+    def number(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
         """The mean alone, in the digits that its interval leaves."""
-        return number(self.tellable(estimate), shown, sign)
+        return number(self.shown_of(estimate), shown, sign)
 
-    def tellable(self, estimate: Estimate) -> Estimate:
-        """Without its interval where the episodes are too few."""
+    def shown_of(self, estimate: Estimate) -> Estimate:
+        """An estimate without its interval where the episodes are too few."""
         return Estimate(*[estimate.value] * 3) if self.few else estimate
 
     def is_clear(self, compared: Comparison) -> bool:
@@ -167,7 +167,7 @@ class Summary:
         best, *others = self.overall
         measure = f" against {self.measure}"
         measure += ", the best baseline" if self.kinds[self.measure] == "baseline" else ""
-        found = [
+        sentences = [
             f"learned policy {self._against(row, measure)}, rank {rank} of {len(self.overall)}"
             for rank, row in enumerate(self.overall, 1)
             if row.kind == "learned" and row.policy != self.measure
@@ -177,20 +177,20 @@ class Summary:
             differ = [each for each in others if each.relative.value or varies(each.relative)]
             if len(differ) < len(others):
                 lowest += f" and {len(others) - len(differ)} more, equal in every episode"
-            if differ and not found:
+            if differ and not sentences:
                 lowest += f"; next is {self._against(differ[0])}"
-            found.append(lowest)
+            sentences.append(lowest)
         elif best.kind != "learned":
-            lowest = self._against(best, "" if found else measure)
-            found.append(f"lowest {RANKED_BY}: {lowest}")
+            lowest = self._against(best, "" if sentences else measure)
+            sentences.append(f"lowest {RANKED_BY}: {lowest}")
         if self.several:
             rivals = [row for row in self.policies if row.kind != "reference"]
             firsts = {row.scenario: row.policy for row in reversed(rivals)}
             counts = Counter(firsts.values()).most_common()
-            found[0] = f"over all {len(self.scenarios)} scenarios, {found[0]}"
+            sentences[0] = f"over all {len(self.scenarios)} scenarios, {sentences[0]}"
             where = ", ".join(f"{name} in {count}" for name, count in counts)
-            found.append(f"lowest by scenario: {where}")
-        text = "; ".join(found)
+            sentences.append(f"lowest by scenario: {where}")
+        text = "; ".join(sentences)
         return text[0].upper() + text[1:]
 
     @property
@@ -208,7 +208,7 @@ class Summary:
 
     def _against(self, row: PolicySummary, measure: str = "") -> str:
         """`a, J -4.9% [-8.7, -1.1] against b: surely better`."""
-        text = f"{row.label}, {RANKED_BY} {self.told(row.relative, 'share', '+')}{measure}"
+        text = f"{row.label}, {RANKED_BY} {self.spread(row.relative, 'share', '+')}{measure}"
         return text if self.few else f"{text}: {self._verdict(row.against.difference)}"
 
     def _verdict(self, difference: Estimate) -> str:

@@ -114,7 +114,7 @@ def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page tells of the shares of an episode.
 
     Returns:
-        `told`, a line; `times` (s) and `curves`: label, received and entitled (core-seconds) at
+        `line`, a text; `times` (s) and `curves`: label, received and entitled (core-seconds) at
         these; `rows` of the table: label, tenant and what `SHARE_COLUMNS` call, who has most
         tickets first.
     """
@@ -125,7 +125,7 @@ def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     for (label, _), rows in share_rows(shares, label_of).groupby(["tenant", "what"], sort=False):
         curves.setdefault(label, [label]).append(rows["core_seconds"].round(3).tolist())
     return {
-        "told": f"Jain's index {shares.jain:.3f}; a quantum is {quantum}",
+        "line": f"Jain's index {shares.jain:.3f}; a quantum is {quantum}",
         "times": shares.times.round(3).tolist(),
         "curves": list(curves.values()),
         "rows": [

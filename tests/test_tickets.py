@@ -72,7 +72,7 @@ def test_every_experiment_is_played(experiment: str, command: Command, tmp_path:
     page = (run / "report.html").read_text()
     assert 'id="shares-upper"' in page and ">Shares of tenants</h2>" in page
     for policy, shares in shares_on(page).items():
-        assert shares["told"].startswith(f"Jain's index {found.loc[policy, 'jain']:.3f};")
+        assert shares["line"].startswith(f"Jain's index {found.loc[policy, 'jain']:.3f};")
         received = [sum(row) for row in zip(*(one[1] for one in shares["curves"]), strict=True)]
         entitled = [sum(row) for row in zip(*(one[2] for one in shares["curves"]), strict=True)]
         assert received == pytest.approx(entitled, abs=0.01)
