@@ -11,9 +11,8 @@ from typing import TextIO
 
 import pandas as pd
 
-from env.base.errors import InputError, located
+from env.base.errors import located
 from env.base.files import table_row, written_whole
-from env.base.schema import short
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
 from report.episode_command import STANDARD_OUTPUT, command
@@ -30,7 +29,6 @@ PARTS = (
 """Seconds in each of `PHASES`, summed over the runs of a function."""
 TEXTS = ("workflow_name", "tenant", "function_name")
 """Columns that a file may leave empty."""
-ENDINGS = (".csv", ".parquet")
 
 
 def read_schedule(path: str) -> pd.DataFrame:
@@ -92,24 +90,16 @@ def read_schedule(path: str) -> pd.DataFrame:
 
 
 def write_schedule(table: pd.DataFrame, path: Path) -> None:
-    """Writes it as the ending of the file says, or as CSV to standard output.
-
-    Raises:
-        InputError: the ending is another, or the folder cannot be written to.
-    """
+    """Writes it as Parquet if the file ends in .parquet, else as CSV; or to standard output."""
     if path == STANDARD_OUTPUT:
         _write_csv(table, sys.stdout)
-    elif path.suffix not in ENDINGS:
-        raise InputError(
-            f"-o: {short(path.name)}: a name that ends in {' or '.join(ENDINGS)} is needed"
-        )
-    else:
-        with written_whole(path) as temporary:
-            if path.suffix == ".parquet":
-                table.to_parquet(temporary, index=False)
-            else:
-                with temporary.open("w", encoding="utf-8", newline="") as file:
-                    _write_csv(table, file)
+        return
+    with written_whole(path) as temporary:
+        if path.suffix == ".parquet":
+            table.to_parquet(temporary, index=False)
+        else:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                _write_csv(table, file)
 
 
 def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
