@@ -75,8 +75,8 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
     from run.command import StopOnSignals
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    writer = ResultsWriter(folder, evaluation.run, evaluation.known, evaluation.metrics)
-    total = len(evaluation.known)
+    writer = ResultsWriter(folder, evaluation.run, evaluation.keys, evaluation.metrics)
+    total = len(evaluation.keys)
     with (
         writer,
         Progress(
@@ -103,7 +103,7 @@ def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
     from agents.learned.metrics_file import METRICS
     from env.base.files import written_whole
     from evaluation.players import policy_folders
-    from report.training_curve import read_training
+    from report.line_charts import read_training
 
     found = {
         name: read_training(policy.parent / METRICS)

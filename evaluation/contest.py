@@ -15,7 +15,7 @@ from env.base.errors import InputError, located
 from env.base.schema import Recorded
 from env.score.optimum import OptimumSettings, optimum
 from env.score.reward import Objective
-from env.sim.declared.episode import Episode, EpisodeWorkload
+from env.sim.declared.episode import Episode
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import Rules
 from env.sim.episode.episode_file import EpisodeFile
@@ -25,8 +25,6 @@ from env.workloads.source import WorkloadSource
 from evaluation.episode_metrics import SHARES, PlayedEpisode, all_metrics
 from run.ray_session import connect
 
-EpisodeCount = Annotated[int, Field(ge=1, le=100_000)]
-"""Episodes of a seed."""
 SCHEDULER_KEY = 2
 """First word of the spawn key of what schedulers draw; 0 and 1 are those of the episodes."""
 Key = tuple[str, str, int, int]
@@ -109,12 +107,19 @@ class Contest:
     def play(self, task: Task) -> Played:
         """Has every policy of a task play its episode."""
         workload = self.sources[task.seed].evaluation_episode(task.episode)
-        best_J, metrics = self._best_J(workload), all_metrics(self.deadlines, self.late)
+        best_J, metrics = math.nan, all_metrics(self.deadlines, self.late)
+        if self.optimum is not None:
+            whole = RawEnv.of(Episode(workload, self.cluster, self.rules))
+            if self.optimum.allows(whole):
+                best_J = optimum(whole, self.objective, self.optimum.memory_tiers).J
         played: Played = []
         for scheduler in self.schedulers:
             if scheduler.name not in task.policies:
                 continue
-            rules = rules_of(self.rules, scheduler)
+            rules = self.rules
+            if rules.order is not None:
+                order = scheduler.order or rules.order
+                rules = replace(rules, order=order, placement=scheduler.fit)
             episode = Episode(workload, self.cluster, rules, asked=tuple(scheduler.asked))
             env = RawEnv.of(episode, task.record)
             # Numbered by episode, so they do not depend on who plays what before, or where.
@@ -143,21 +148,6 @@ class Contest:
                 recording = episode_of(env, name, f"held-out {where}, placed by {row.policy}")
             played.append((row, recording))
         return played
-
-    def _best_J(self, workload: EpisodeWorkload) -> float:
-        if self.optimum is None:
-            return math.nan
-        env = RawEnv.of(Episode(workload, self.cluster, self.rules))
-        if not self.optimum.allows(env):
-            return math.nan
-        return optimum(env, self.objective, self.optimum.memory_tiers).J
-
-
-def rules_of(rules: Rules, player: Scheduler) -> Rules:
-    """Those of a world in which a scheduler plays: where functions wait, the order is its own."""
-    if rules.order is None:
-        return rules
-    return replace(rules, order=player.order or rules.order, placement=player.fit)
 
 
 def recording_name(policy: str, seed: int, episode: int) -> str:

@@ -1,11 +1,9 @@
 """The metrics that only an evaluation has, beside those of env/score/metrics.py."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter, methodcaller
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -56,11 +54,6 @@ class PlayedEpisode(FinishedEpisode):
             seconds[index] = upward_ranks(template, times).max()
         return seconds[state.arrivals["template"]]
 
-    @property
-    def preemptions(self) -> float:
-        """Runs cut short over workflows."""
-        return float((self._runs["outcome"] == PREEMPTED).sum() / len(self.state.arrivals))
-
     def part(self, field: str) -> float:
         """Seconds, mean over functions; NaN where they belong to no image."""
         state = self.state
@@ -68,6 +61,10 @@ class PlayedEpisode(FinishedEpisode):
             return np.nan
         count = int(state.templates["function_count"][state.arrivals["template"]].sum())
         return float(self._runs[field].sum() / count)
+
+    def preemptions(self) -> float:
+        """Runs cut short over workflows."""
+        return float((self._runs["outcome"] == PREEMPTED).sum() / len(self.state.arrivals))
 
     def met(self, deadline: float) -> float:
         """Share of workflows that took at most so many times what they take alone."""
@@ -104,7 +101,7 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
             )
             for name, (field, text) in parts.items()
         ),
-        Metric("preemptions", "runs cut short / workflows", attrgetter("preemptions")),
+        Metric("preemptions", "runs cut short / workflows", PlayedEpisode.preemptions),
         Metric(
             "late",
             f"share of workflows with a flow time beyond {late:g} s",

@@ -1,7 +1,5 @@
 """Everything `evaluate.py` is told, checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -15,7 +13,6 @@ from env.sim.declared.dispatch_settings import Queued
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import HOURLY, Rules
 from env.workloads.source import is_trace
-from evaluation.contest import EpisodeCount
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
 from run.settings import Address, WorldSettings
@@ -67,7 +64,7 @@ class EvaluateSettings(WorldSettings):
 
     policy: Annotated[tuple[str, ...], LISTED]
     baselines: Annotated[tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...], LISTED]
-    episodes: EpisodeCount
+    episodes: Annotated[int, Field(ge=1, le=100_000)]
     seed: Annotated[tuple[Seed, ...], LISTED, Field(min_length=1), AfterValidator(distinct)]
     sweep: Any = None  # checked by `scenarios_of`
     record: Annotated[int, Field(ge=0)]

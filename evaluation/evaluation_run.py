@@ -1,9 +1,8 @@
 """What a configuration of `evaluate.py` comes to: who plays what, and what run.json says of it."""
 
-from __future__ import annotations
-
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -35,7 +34,7 @@ def contest_of(settings: EvaluateSettings) -> Contest:
     """
     cluster = cluster_from_config(settings.cluster, "cluster")
     return Contest(
-        schedulers=players_of(settings, cluster, settings.in_copies),
+        schedulers=players_of(settings, cluster),
         cluster=cluster,
         sources=sources_of(settings, cluster),
         objective=settings.objective,
@@ -53,7 +52,7 @@ class Evaluation:
         settings: of the first scenario; all have the same seeds and episodes.
         contests: by the name of the scenario.
         notices: lines to say if a policy was trained for other objectives.
-        known: keys of all rows, in their order.
+        keys: of all rows, in their order.
         metrics: of every row, by name.
         run: for run.json.
 
@@ -62,36 +61,32 @@ class Evaluation:
     """
 
     def __init__(self, config: DictConfig) -> None:
-        told = plain(config)
-        scenarios = scenarios_of(told)
+        composed = plain(config)
+        scenarios = scenarios_of(composed)
         every = {one.name: validated(EvaluateSettings, one.config, "evaluate") for one in scenarios}
         self.contests = {name: contest_of(settings) for name, settings in every.items()}
         if len({frozenset(contest.names) for contest in self.contests.values()}) > 1:
             raise InputError("sweep: policy: null leaves a player out, who has to play everywhere")
         self.settings = settings = every[scenarios[0].name]
         # Where scenarios are compared, single episodes are not looked at.
-        recorded = settings.record if told["sweep"] is None else 0
+        recorded = settings.record if composed["sweep"] is None else 0
         if recorded:
             for source in self.contests[scenarios[0].name].sources.values():
                 check_recordable(source.evaluation_templates(0))
-        told_apart = (
-            line
-            for contest in self.contests.values()
-            for line in other_objectives(contest.schedulers, contest.objective)
-        )
-        self.notices = list(dict.fromkeys(told_apart))
+        contests = self.contests.values()
+        notices = (other_objectives(each.schedulers, each.objective) for each in contests)
+        self.notices = list(dict.fromkeys(chain.from_iterable(notices)))
         self.metrics = all_metrics(settings.slo, settings.late)
         if settings.keep:
-            episodes = len(settings.seed) * settings.episodes
-            check_promises(settings.keep, settings.minimise, self.metrics, episodes)
+            check_promises(settings.keep, settings.minimise, self.metrics)
         self._tasks = [
             Task(name, seed, episode, contest.names, episode < recorded)
             for name, contest in self.contests.items()
             for seed in settings.seed
             for episode in range(settings.episodes)
         ]
-        self.known = {key: None for task in self._tasks for key in task.keys}
-        sources = [each for contest in self.contests.values() for each in contest.sources.values()]
+        self.keys = {key: None for task in self._tasks for key in task.keys}
+        sources = [source for contest in contests for source in contest.sources.values()]
         worlds = (
             (each.workflow, self.contests[name].cluster.single_core_speed)
             for name, each in every.items()
@@ -105,13 +100,17 @@ class Evaluation:
             "episodes": settings.episodes,
             "workload_sha256": fingerprint(sources, settings.episodes),
             "players_sha256": hashes_of(self.contests),
-            "config": told,
+            "config": composed,
             "scenarios": {each.name: dict(each.point) for each in scenarios},
             "assumptions": assumed_of(worlds, "evaluation"),
-            "samples": _samples(self.contests),
+            "samples": {
+                name: str(source.sample(0).report)
+                for name, contest in self.contests.items()
+                if isinstance(source := contest.sources[settings.seed[0]], TraceGenerator)
+            },
         }
         if settings.resume is not None:
-            check_resume(Path(settings.resume), self.run, self.metrics, self.known)
+            check_resume(Path(settings.resume), self.run, self.metrics, self.keys)
 
     def play(self, done: Container[Key]) -> Iterator[Played]:
         """Plays what has to be played still, in any order."""
@@ -139,13 +138,3 @@ def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, 
             for episode in range(settings.episodes if drawn else 1):
                 check_world(sources[seed].evaluation_templates(episode), cluster)
     return sources
-
-
-def _samples(contests: Mapping[str, Contest]) -> dict[str, str]:
-    """A line on each sample of a trace, by the scenario that plays it."""
-    return {
-        name: str(source.sample(0).report)
-        for name, contest in contests.items()
-        for source in list(contest.sources.values())[:1]
-        if isinstance(source, TraceGenerator)
-    }

@@ -118,9 +118,6 @@ class EvaluatedWorld(World):
 class HeldOut:
     """The held-out episodes of a world, and what the best rule comes to in them.
 
-    Args:
-        config, settings: see `EvaluatedWorld`.
-
     Attributes:
         rule: name of the best hand-written scheduler.
         rule_J: (N,) of it in every episode.
@@ -140,8 +137,8 @@ class HeldOut:
     def evaluate(self, networks: Mapping[str, SetPolicyNetwork]) -> Evaluated:
         """Compares policies with the rule, see `play`."""
         J, J_rule = self.play(networks), float(self.rule_J.mean())
-        found = compared(J, self.rule_J, CONFIDENCE).difference.over(J_rule / 100.0)
-        return Evaluated(float(J.mean()), J_rule, found.value, found.ci_low, found.ci_high)
+        percent = compared(J, self.rule_J, CONFIDENCE).difference.over(J_rule / 100.0)
+        return Evaluated(float(J.mean()), J_rule, percent.value, percent.ci_low, percent.ci_high)
 
     def play(self, networks: Mapping[str, SetPolicyNetwork]) -> np.ndarray:
         """(N,) J of policies in every episode, with their likeliest actions as in evaluate.py.
@@ -174,12 +171,12 @@ class HeldOut:
             f"J {self.rule_J.mean():.4g} over {len(self.rule_J)} held-out episodes"
         )
 
-    def of_policy(self, found: Evaluated) -> str:
+    def of_policy(self, result: Evaluated) -> str:
         """What policies are against the rule, in words."""
         verdict = "neither shown to be better nor worse"
-        if found.difference_high < 0 or found.difference_low > 0:
-            verdict = "better" if found.difference_high < 0 else "worse"
+        if result.difference_high < 0 or result.difference_low > 0:
+            verdict = "better" if result.difference_high < 0 else "worse"
         return (
-            f"{verdict} than {self.rule}, the best baseline: J {found.J:.4g} against "
-            f"{found.J_rule:.4g}, {found.told()} over {len(self.rule_J)} held-out episodes"
+            f"{verdict} than {self.rule}, the best baseline: J {result.J:.4g} against "
+            f"{result.J_rule:.4g}, {result.told()} over {len(self.rule_J)} held-out episodes"
         )

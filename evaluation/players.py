@@ -1,7 +1,5 @@
 """Who plays an evaluation, each under its name: policies, baselines, rules of the user's own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,17 +18,13 @@ from evaluation.contest import Contests
 from evaluation.evaluate_settings import EvaluateSettings
 
 
-def players_of(settings: EvaluateSettings, cluster: ClusterConfig, forks: bool) -> list[Scheduler]:
-    """The learned policies, then the baselines, each in the order given.
-
-    Args:
-        settings, cluster: of the scenario.
-        forks: whether the world is one in which references can play on in copies.
+def players_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Scheduler]:
+    """The learned policies of a scenario, then the baselines, each in the order given.
 
     Raises:
         InputError: one of them cannot play here, two have one name, or there is nobody.
     """
-    players = [*_policies(settings, cluster), *_baselines(settings, forks)]
+    players = [*_policies(settings, cluster), *_baselines(settings)]
     for name, count in Counter(player.name for player in players).items():
         if count > 1:
             raise InputError(f"baselines: '{name}' is what another one is called")
@@ -39,13 +33,13 @@ def players_of(settings: EvaluateSettings, cluster: ClusterConfig, forks: bool) 
     return players
 
 
-def _baselines(settings: EvaluateSettings, forks: bool) -> list[Scheduler]:
+def _baselines(settings: EvaluateSettings) -> list[Scheduler]:
     queued, funded = settings.rules.order is not None, is_funded(settings.workload)
     entries: list[str | RuleCode] = []
     for entry in settings.baselines:
         entries += all_baselines(queued, funded) if entry == ALL else [entry]
     names = [entry for entry in entries if isinstance(entry, str)]
-    named = iter(make_baselines(names, queued, forks, funded))
+    named = iter(make_baselines(names, queued, settings.in_copies, funded))
     own = iter(own_rules([entry for entry in entries if isinstance(entry, RuleCode)], queued))
     return [next(own) if isinstance(entry, RuleCode) else next(named) for entry in entries]
 
@@ -110,12 +104,12 @@ def hashes_of(contests: Contests) -> dict[str, str]:
 
     Where policies of several scenarios have one name, it has the hash of each.
     """
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for contest in contests.values():
         for player in contest.schedulers:
             if isinstance(sha256 := getattr(player, "sha256", None), str):
-                found.setdefault(player.name, []).append(sha256)
-    return {name: " ".join(dict.fromkeys(hashes)) for name, hashes in found.items()}
+                by_name.setdefault(player.name, []).append(sha256)
+    return {name: " ".join(dict.fromkeys(hashes)) for name, hashes in by_name.items()}
 
 
 def other_objectives(players: Sequence[Scheduler], objective: Objective) -> Iterator[str]:

@@ -3,18 +3,15 @@
 A promise is kept or broken surely where the whole interval of the mean is on one side of the bound.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from env.base.errors import InputError
 from env.base.schema import nearest, short
-from env.score.metrics import Metric
 from evaluation.statistics import Estimate
 
 Verdict = Literal["kept", "unsure", "broken", "unknown"]
@@ -67,22 +64,13 @@ class Promise:
         return COMPARATORS[self.comparator](value, self.bound)
 
 
-def check_promises(
-    promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric[Any]], episodes: int
-) -> None:
-    """Refuses promises that cannot be judged of so many episodes, those of all seeds together.
+def check_promises(promises: Sequence[Promise], minimised: str, metrics: Collection[str]) -> None:
+    """Refuses promises of what is no metric.
 
     Raises:
-        InputError: a metric is unknown or higher is better of what is minimised, or there are too
-            few episodes.
+        InputError: a metric is unknown.
     """
     named = {f"keep.{each.metric}": each.metric for each in promises} | {"minimise": minimised}
     for key, name in named.items():
         if name not in metrics:
             raise InputError(f"{key}: {short(name)} is no metric, {nearest(name, list(metrics))}")
-    if metrics[minimised].better == "higher":
-        raise InputError(f"minimise: {minimised} is better the higher it is")
-    if episodes < LEAST_EPISODES:
-        raise InputError(
-            f"keep: {LEAST_EPISODES} episodes or more have an interval, found {episodes}"
-        )

@@ -6,9 +6,9 @@ was played is lost, and become `results.parquet` when all are there. `episodes/`
 
 import json
 import platform
+import shutil
 import subprocess
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,6 +21,7 @@ from env.base.errors import InputError
 from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import Recorded, one_line, printable, short, validated
 from env.score.metrics import Metric
+from env.score.reward import Objective
 from env.sim.episode.episode_file import EpisodeFile, write_episode
 from evaluation.contest import Key, Row
 from evaluation.episode_metrics import all_metrics
@@ -63,7 +64,7 @@ class RunConfig(Recorded):
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
-    objective: dict[str, Any]
+    objective: Objective
     dispatch: dict[str, Any]
     lease: dict[str, Any]
     keep_alive: dict[str, Any]
@@ -92,14 +93,9 @@ def program() -> dict[str, Any]:
 
 
 def check_resume(
-    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], known: Container[Key]
+    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], keys: Container[Key]
 ) -> None:
-    """Refuses to go on with an evaluation that was not told the same.
-
-    Args:
-        folder: of the evaluation.
-        run: what its run.json would be now.
-        metrics, known: see `ResultsWriter`.
+    """Refuses to go on with an evaluation if run.json would be another one now.
 
     Raises:
         InputError: there is no evaluation in the folder, its rows are damaged, or it has another
@@ -108,20 +104,17 @@ def check_resume(
     for path in folder.rglob("*"):
         if path.is_symlink():
             raise InputError(f"resume: '{path}' is a link, files and folders of the run are needed")
-    before = read_run(folder, "resume")
-    differing = first_difference(_what_counts(before), _what_counts(run))
-    if differing is not None:
+    before, now = (
+        {key: value for key, value in each["config"].items() if key not in HOW}
+        | {key: each.get(key) for key in ("commit", "workload_sha256", "players_sha256")}
+        for each in (read_run(folder, "resume"), run)
+    )
+    if (differing := first_difference(before, now)) is not None:
         key, old, new = differing
         raise InputError(f"resume: {key} is {new}, '{folder}' was made with {old}: give the same")
     for row in read_rows(folder, metrics):
-        if row.key not in known:
+        if row.key not in keys:
             raise InputError(f"resume: '{folder}' has a row of {row.key}, which is no part of it")
-
-
-def _what_counts(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What has to be the same for rows to belong together."""
-    told = {key: value for key, value in run["config"].items() if key not in HOW}
-    return told | {key: run.get(key) for key in ("commit", "workload_sha256", "players_sha256")}
 
 
 def read_run(folder: Path, argument: str) -> dict[str, Any]:
@@ -149,11 +142,6 @@ def read_results(folder: Path, metrics: Mapping[str, Metric[Any]] | None = None)
     Raises:
         InputError: the evaluation has not finished, or the file is damaged or lacks a column.
     """
-    found: pd.DataFrame = _read_table(folder, metrics).to_pandas()
-    return found
-
-
-def _read_table(folder: Path, metrics: Mapping[str, Metric[Any]] | None) -> pa.Table:
     path = folder / RESULTS
     if not path.exists():
         raise InputError(
@@ -175,10 +163,11 @@ def _read_table(folder: Path, metrics: Mapping[str, Metric[Any]] | None) -> pa.T
             table = table.select(schema.names).cast(schema)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {one_line(str(error))}") from None
-    for name in {*table["policy"].to_pylist(), *table["scenario"].to_pylist()}:
+    results: pd.DataFrame = table.to_pandas()
+    for name in {*results["policy"], *results["scenario"]}:
         if name != printable(name):
             raise InputError(f"{path}: {short(name)} is a name that cannot be printed")
-    return table
+    return results
 
 
 class ResultsWriter:
@@ -188,9 +177,8 @@ class ResultsWriter:
     input within it has everything removed again that it wrote.
 
     Args:
-        folder: of the evaluation.
-        run: for run.json.
-        known: keys of all rows that it will have, in their order.
+        folder, run: of the evaluation, and what is in its run.json.
+        keys: of all rows that it will have, in their order.
         metrics: of the rows, by name.
 
     Attributes:
@@ -201,14 +189,13 @@ class ResultsWriter:
         self,
         folder: Path,
         run: Mapping[str, Any],
-        known: Iterable[Key],
+        keys: Iterable[Key],
         metrics: Mapping[str, Metric[Any]],
     ) -> None:
         self._folder = folder
-        self._position = {key: position for position, key in enumerate(known)}
+        self._position = {key: position for position, key in enumerate(keys)}
         self._metrics = metrics
         self._rows_file = folder / UNFINISHED
-        self._recordings: list[Path] = []
         self._goes_on = (folder / RUN).exists()
         self.done = {row.key: row for row in read_rows(folder, metrics)}
         with written_whole(folder / RUN) as temporary:
@@ -225,10 +212,9 @@ class ResultsWriter:
         self._file.close()
         # A rule that is mended has another hash, so nobody could go on with this.
         if isinstance(error, InputError) and not self._goes_on:
-            for path in (*self._recordings, self._rows_file, self._folder / RUN):
-                path.unlink()
-            with suppress(OSError):  # of others
-                (self._folder / EPISODES).rmdir()
+            self._rows_file.unlink()
+            (self._folder / RUN).unlink()
+            shutil.rmtree(self._folder / EPISODES, ignore_errors=True)
 
     def add(self, played: Sequence[tuple[Row, EpisodeFile | None]]) -> None:
         """Writes rows, and recordings where there are: on disk when this returns."""
@@ -236,8 +222,7 @@ class ResultsWriter:
             if recording is not None:
                 folder = self._folder / EPISODES
                 folder.mkdir(exist_ok=True)
-                self._recordings.append(folder / f"{recording.name}.json")
-                write_episode(self._recordings[-1], recording)
+                write_episode(folder / f"{recording.name}.json", recording)
             self._file.write(_line(row))
             self.done[row.key] = row
         self._file.flush()
@@ -245,10 +230,9 @@ class ResultsWriter:
     def finish(self) -> pd.DataFrame:
         """Makes `results.parquet` of all rows and returns what is in it."""
         rows = sorted(self.done.values(), key=lambda row: self._position[row.key])
-        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-        columns |= {name: [row.metrics[name] for row in rows] for name in self._metrics}
+        flat = [row.model_dump(exclude={"metrics"}) | row.metrics for row in rows]
         with written_whole(self._folder / RESULTS) as temporary:
-            pq.write_table(pa.table(columns, schema=schema_of(self._metrics)), temporary)
+            pq.write_table(pa.Table.from_pylist(flat, schema=schema_of(self._metrics)), temporary)
         self._rows_file.unlink()
         return read_results(self._folder)
 
@@ -261,7 +245,10 @@ def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
     """
     rows = []
     if (folder / RESULTS).exists():
-        for number, columns in enumerate(_read_table(folder, metrics).to_pylist(), 1):
+        results = read_results(folder, metrics)
+        times = results["flow_time_quantiles"]
+        results["flow_time_quantiles"] = times.map(list, na_action="ignore")
+        for number, columns in enumerate(results.to_dict("records"), 1):
             columns["metrics"] = {name: columns[name] for name in metrics}
             rows.append(validated(Row, columns, f"{folder / RESULTS}: row {number}"))
     file = folder / UNFINISHED
@@ -284,14 +271,9 @@ def _line(row: Row) -> bytes:
 
 def _commit() -> str | None:
     """The project's commit, with `+` where files have been changed; None outside a git checkout."""
+    command = ["git", "-C", str(PROJECT), "describe", "--always", "--exclude=*"]
+    command += ["--abbrev=12", "--dirty=+"]
     try:
-        commit = _git("rev-parse", "--short=12", "HEAD")
-        changed = _git("status", "--porcelain", "-uno")
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return f"{commit}+" if changed else commit
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(PROJECT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Statistics over paired episodes: averages, intervals, tests, performance profiles.
+"""Statistics over paired episodes: averages, intervals, tests.
 
 All policies play the same episodes. Intervals are Student's t, of means and of means of paired
 differences; the test of a difference is the paired t-test, which says the same as its interval.
@@ -9,7 +9,7 @@ theorem for many episodes, and draw nothing at random. None is corrected for how
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """What stands behind a ±."""
+        """The number behind a ±."""
         return (self.ci_high - self.ci_low) / 2
 
     @property
@@ -46,9 +46,9 @@ class Estimate:
         """Of a difference: whether it is more than chance makes it, as its interval is not at 0."""
         return self.ci_low > 0 or self.ci_high < 0
 
-    def taken_from(self, number: float) -> Self:
-        """A number less this."""
-        return type(self)(number - self.value, number - self.ci_high, number - self.ci_low)
+    def exp(self) -> Self:
+        """The geometric mean of a sample, of whose logarithms this is the mean."""
+        return type(self)(*np.exp([self.value, self.ci_low, self.ci_high]).tolist())
 
     def over(self, mean: float) -> Self:
         """A difference as a share of a mean, which is taken as it is; NaN where that is 0."""
@@ -90,12 +90,6 @@ class Comparison:
     p_value: float
     probability: Estimate
 
-    @property
-    def reversed(self) -> Self:
-        """The other policy against this one."""
-        difference = self.difference.taken_from(0.0)
-        return replace(self, difference=difference, probability=self.probability.taken_from(1.0))
-
 
 def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:
     """The mean of a sample and its interval, Student's t; that of a single value has no width."""
@@ -106,27 +100,27 @@ def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimat
     return Estimate(mean, mean - half, mean + half)
 
 
-def count_needed(found: Estimate, count: int, gap: float, confidence: float) -> int | None:
+def count_needed(mean: Estimate, count: int, gap: float, confidence: float) -> float:
     """How many values of this spread it takes until the interval of their mean is short enough.
 
     Args:
-        found: the mean of `count` values, two or more.
+        mean: of `count` values, two or more.
         count: of the values so far.
         gap: what half the width of the interval has to be below.
         confidence: of the interval.
 
     Returns:
-        None: more than `MOST_COUNTED`.
+        Infinity: more than `MOST_COUNTED`.
     """
 
     def factor(number: int) -> float:
         return float(stats.t.ppf(0.5 + confidence / 2, number - 1) / math.sqrt(number))
 
-    spread = found.half_width / factor(count)
+    spread = mean.half_width / factor(count)
     needed = bisect_left(
         range(MOST_COUNTED + 1), True, lo=2, key=lambda number: factor(number) * spread < gap
     )
-    return needed if needed <= MOST_COUNTED else None
+    return needed if needed <= MOST_COUNTED else math.inf
 
 
 def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
@@ -139,58 +133,28 @@ def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
     """
     nothing = Distribution(UNKNOWN, *[math.nan] * 4)
     has_any = np.isfinite(values).any(axis=1)
-    known = values[has_any][:, np.isfinite(values[has_any]).all(axis=0)]
-    if known.size == 0:
+    finite = values[has_any][:, np.isfinite(values[has_any]).all(axis=0)]
+    if finite.size == 0:
         return [nothing] * len(values)
-    means = [estimate(each, confidence) for each in known]
-    medians, iqms = np.median(known, axis=1).tolist(), stats.trim_mean(known, 0.25, axis=1).tolist()
-    tails = np.percentile(known, (95, 99), axis=1).tolist()
-    found = map(Distribution, means, medians, iqms, *tails)
-    return [next(found) if has else nothing for has in has_any]
+    means = [estimate(each, confidence) for each in finite]
+    medians, iqms = (
+        np.median(finite, axis=1).tolist(),
+        stats.trim_mean(finite, 0.25, axis=1).tolist(),
+    )
+    tails = np.percentile(finite, (95, 99), axis=1).tolist()
+    rows = map(Distribution, means, medians, iqms, *tails)
+    return [next(rows) if has else nothing for has in has_any]
 
 
 def compared(one: np.ndarray, other: np.ndarray, confidence: float) -> Comparison:
-    """A policy against another one.
-
-    Args:
-        one: (N,) of a metric of which less is better, in every episode.
-        other: (N,) of the other policy, in the same episodes.
-        confidence: of the intervals.
-    """
+    """A policy against another one: (N,) of a metric of which less is better, in every episode."""
     differences = one - other
-    found, count = estimate(differences, confidence), len(differences)
-    p_value = float(found.value == 0)  # where they do not vary
+    mean, count = estimate(differences, confidence), len(differences)
+    p_value = float(mean.value == 0)  # where they do not vary
     if count < 2:
         p_value = math.nan
     elif error := stats.sem(differences):
-        p_value = float(2 * stats.t.sf(abs(found.value) / error, count - 1))
+        p_value = float(2 * stats.t.sf(abs(mean.value) / error, count - 1))
     better = estimate((differences < 0) + 0.5 * (differences == 0), confidence)
     share = Estimate(better.value, max(0.0, better.ci_low), min(1.0, better.ci_high))
-    return Comparison(found, p_value, share)
-
-
-def speedups(times: np.ndarray, first: int, confidence: float) -> list[Estimate]:
-    """How much faster every policy is than one of them: the geometric mean of ratios of times.
-
-    Args:
-        times: (P, N) s, above 0.
-        first: position of the policy whose times are divided by those of each.
-        confidence: of the intervals, which are those of the mean logarithm.
-    """
-    logarithms = np.log(times[first] / times)
-    found = [estimate(each, confidence) for each in logarithms]
-    return [Estimate(*np.exp([each.value, each.ci_low, each.ci_high]).tolist()) for each in found]
-
-
-def performance_profiles(values: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """(P, R) share of episodes in which a policy is within a ratio of the episode's best policy.
-
-    Source: Dolan, More, Mathematical Programming 2002.
-
-    Args:
-        values: (P, N) of a metric above 0 of which less is better.
-        ratios: (R,), 1 or more.
-    """
-    to_best = values / values.min(axis=0)
-    profiles: np.ndarray = (to_best[:, :, None] <= ratios).mean(axis=1)
-    return profiles
+    return Comparison(mean, p_value, share)

@@ -1,11 +1,12 @@
 """Searches the weights of `greedy_objective` for one world and objective, on training episodes."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
@@ -30,40 +31,32 @@ CONFIDENCE = 0.95
 """Of the intervals."""
 
 
+def _range(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = bounds
+    if low > high or (low == 0) != (high == 0):
+        raise ValueError(f"[least, most] are both above 0, or [0, 0], found [{low}, {high}]")
+    return bounds
+
+
+Range = Annotated[tuple[Weight, Weight], AfterValidator(_range)]
+"""What a weight is drawn from; [0, 0] leaves it out."""
+
+
 class SearchSettings(Strict):
     """How much is searched (conf/search_baseline.yaml explains each)."""
 
     candidates: Annotated[int, Field(ge=2, le=100_000)]
     episodes: Annotated[int, Field(ge=2, le=100_000)]
     rounds: Annotated[int, Field(ge=1, le=16)]
-    finish: tuple[Weight, Weight]
-    rent: tuple[Weight, Weight]
-    rent_per_core: tuple[Weight, Weight]
-    economy: tuple[Economy, Economy]
-    demand: tuple[Weight, Weight]
-    own_use: tuple[Weight, Weight]
-    arrival_use: tuple[Weight, Weight]
-    arrival_horizon: tuple[Weight, Weight]
-    known_use: tuple[Weight, Weight]
-
-    @model_validator(mode="after")
-    def _ranges(self) -> Self:
-        for name, (low, high) in self.ranges.items():
-            if low > high or (low == 0) != (high == 0):
-                raise ValueError(
-                    f"{name} is [least, most], both above 0, or [0, 0] to leave it out, "
-                    f"found [{low}, {high}]"
-                )
-        if all(low == high for low, high in self.ranges.values()):
-            raise ValueError(
-                "nothing to search: a weight is needed as [least, most] with least below most"
-            )
-        if self.candidates < 2**self.rounds:
-            raise ValueError(
-                f"candidates halve every round and end with 2 or more: {self.rounds} rounds need "
-                f"{2**self.rounds}, found {self.candidates}"
-            )
-        return self
+    finish: Range
+    rent: Range
+    rent_per_core: Range
+    economy: Annotated[tuple[Economy, Economy], AfterValidator(_range)]
+    demand: Range
+    own_use: Range
+    arrival_use: Range
+    arrival_horizon: Range
+    known_use: Range
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -75,7 +68,8 @@ class SearchSettings(Strict):
     def sizes(self) -> list[tuple[int, int]]:
         """(candidates, episodes) of every round."""
         return [
-            (self.candidates >> number, self.episodes << number) for number in range(self.rounds)
+            (max(2, self.candidates >> number), self.episodes << number)
+            for number in range(self.rounds)
         ]
 
     @property
@@ -107,19 +101,6 @@ class SearchCommand(Strict):
         if is_trace(self.workload):
             raise InputError("workload: weights are searched on workflows, found a trace")
         return TrainingEpisodes(dict(self))
-
-
-@dataclass
-class Candidate:
-    """Weights, and the J of every training episode that they have played, by its number."""
-
-    weights: ScoreWeights
-    js: dict[int, float] = field(default_factory=dict)
-
-    @property
-    def mean(self) -> float:
-        """Mean J."""
-        return float(np.mean(list(self.js.values())))
 
 
 @dataclass(frozen=True)
@@ -169,65 +150,68 @@ class WeightSearch:
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
+        # By weights, J of every training episode that they have played, by its number.
+        self._js: defaultdict[ScoreWeights, dict[int, float]] = defaultdict(dict)
 
     def run(self) -> Found:
         """Searches, then measures the best on as many episodes that no candidate has played."""
-        untuned = Candidate(UNTUNED)
-        pool, tried, spread = [untuned], 1, FIRST_SPREAD
+        pool, tried, spread = [UNTUNED], 1, FIRST_SPREAD
         for count, episodes in self.settings.sizes:
             if tried == 1:
                 new = [self._anywhere() for _ in range(count - 1)]
             else:
-                pool = sorted(pool, key=lambda candidate: candidate.mean)[: count // 2]
-                new = [self._near(candidate, spread) for candidate in pool]
+                pool = sorted(pool, key=self._mean)[: count // 2]
+                new = [self._near(weights, spread) for weights in pool]
                 spread /= 2
             pool = pool + new
             tried += len(new)
             self._play(pool, range(episodes))
-        best = min(pool, key=lambda candidate: candidate.mean)
+        best = min(pool, key=self._mean)
         fresh = range(episodes, 2 * episodes)
-        self._play([best, untuned], fresh)
-        j, other = (np.array([each.js[number] for number in fresh]) for each in (best, untuned))
+        self._play([best, UNTUNED], fresh)
+        j, other = (np.array([self._js[each][n] for n in fresh]) for each in (best, UNTUNED))
         measured = [estimate(values, CONFIDENCE) for values in (j, other, j - other)]
-        return Found(best.weights, tried, episodes, self.played, *measured)
+        return Found(best, tried, episodes, self.played, *measured)
 
-    def _anywhere(self) -> Candidate:
+    def _mean(self, weights: ScoreWeights) -> float:
+        return float(np.mean(list(self._js[weights].values())))
+
+    def _anywhere(self) -> ScoreWeights:
         """Weights of the configured ranges."""
-        ranges = np.log(list(self.settings.ranges.values()))
-        drawn = np.exp(self._rng.uniform(*ranges.T))
-        return _candidate(dict(zip(self.settings.ranges, drawn, strict=True)))
+        ranges = self.settings.ranges
+        drawn = np.exp(self._rng.uniform(*np.log(list(ranges.values())).T))
+        return _rounded(dict(zip(ranges, drawn, strict=True)))
 
-    def _near(self, candidate: Candidate, spread: float) -> Candidate:
+    def _near(self, weights: ScoreWeights, spread: float) -> ScoreWeights:
         """Weights that differ a little, but for what has one value, or none as UNTUNED's demand."""
         ranges = self.settings.ranges
         factors = np.exp(self._rng.normal(0.0, spread, len(ranges)))
         near = {}
         for (name, (least, most)), factor in zip(ranges.items(), factors, strict=True):
-            weight = getattr(candidate.weights, name)
+            weight = getattr(weights, name)
             if weight is not None:
                 bound = MOST_ECONOMY if name == "economy" else MOST_WEIGHT
                 near[name] = min(weight * factor, bound) if least < most else least
-        return _candidate(near)
+        return _rounded(near)
 
-    def _play(self, candidates: Sequence[Candidate], episodes: range) -> None:
-        """Has every candidate play those of the training episodes that it has not played."""
+    def _play(self, pool: Sequence[ScoreWeights], episodes: range) -> None:
+        """Has all weights play those of the training episodes that they have not played."""
         for number in episodes:
-            waiting = [candidate for candidate in candidates if number not in candidate.js]
+            waiting = [weights for weights in pool if number not in self._js[weights]]
             if not waiting:
                 continue
             workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
             state = RawEnv(workload.arrival_times, workload.templates, cluster).state
             buffers = Buffers.of(state)
-            for candidate in waiting:
-                weights = candidate.weights.by_objective(self.objective)
+            for weights in waiting:
                 reset(state)
-                play_greedy(state, weights, *buffers)
-                candidate.js[number] = arrived_objective(state, self.objective.weights)
-                self.played += 1
+                play_greedy(state, weights.by_objective(self.objective), *buffers)
+                self._js[weights][number] = arrived_objective(state, self.objective.weights)
+            self.played += len(waiting)
             self.tell(self.played)
 
 
-def _candidate(weights: Mapping[str, float]) -> Candidate:
+def _rounded(weights: Mapping[str, float]) -> ScoreWeights:
     """Weights of few digits, so that a file shows exactly what was played."""
     rounded = {name: float(f"{weight:.{DIGITS}g}") for name, weight in weights.items()}
-    return Candidate(ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded))
+    return ScoreWeights.model_validate({"finish": 0, "delay": 1, "rent": 0} | rounded)

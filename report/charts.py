@@ -1,7 +1,6 @@
 """The charts of an evaluation with a row or a point a policy, and what all its charts share."""
 
-from __future__ import annotations
-
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,20 +19,18 @@ ROW = 32
 """Pixels of a policy in charts with a row each: two lines of text."""
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the lines of policies, for every round through the colours."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+"""Of their points, likewise."""
 DIFFERENCE = "difference"
 """What stands beside the names of metrics for the paired difference in J to the measure."""
-
+FAR = 3.0
+"""Times the median distance from 0: how far an axis of differences or means goes at least."""
+MUCH_FARTHER = 1.5
+"""Times that, beyond which values are folded away: they would set the axis for all others."""
 SHOWN = "shown"
 """Parameter of charts with a line a policy: names of the policies to draw."""
-BACK = "back"
-"""Parameter of charts with hollow points: the colour behind them."""
-
-METRIC = "metric"
-"""Parameter of the ranking: name of the metric to rank by."""
-NAMES = "names"
-"""Data of charts with named points: name, x, y, the ends of their intervals, whether the front has
-them, and what template/draw.js fills in."""
-
+POINT = {"filled": True, "size": 90, "opacity": 1}
+"""The look of points that have no interval, or one along each axis."""
 KIND = vl.by_name("kind", palette.KINDS)
 LINES = {"test": "indexof(datum.label, '\\n') > 0", "value": "bottom"}
 POLICIES = vl.word("label", sort=None)
@@ -47,27 +44,19 @@ POLICIES["axis"] = {
 """A row a policy, in the order of the data."""
 
 
-def turns(kinds: Mapping[str, str]) -> dict[str, int]:
-    """The place of every policy among those of its kind."""
-    of = pd.Series(kinds)
-    return dict(of.groupby(of).cumcount())
-
-
 def styles(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Colour and dashes of every policy's line: baselines have those of no other kind in turn.
-
-    Args:
-        kinds: by policy, in rank order.
-    """
+    """Colour, dashes and shape of every policy; baselines also have the colours of no kind."""
     others = [colour for colour in palette.SERIES if colour not in palette.KINDS.values()]
     colours = {kind: [colour] for kind, colour in palette.KINDS.items()}
     colours["baseline"] += others
-    lines = []
-    for policy, turn in turns(kinds).items():
-        own = colours[kinds[policy]]
-        dash = DASHES[turn // len(own) % len(DASHES)]
-        lines.append({"policy": policy, "colour": own[turn % len(own)], "dash": dash})
-    return lines
+    before: Counter[str] = Counter()
+    looks = []
+    for policy, kind in kinds.items():
+        turn, place = divmod(before[kind], len(colours[kind]))
+        look = {"dash": DASHES[turn % len(DASHES)], "shape": SHAPES[turn % len(SHAPES)]}
+        looks.append({"policy": policy, "colour": colours[kind][place], **look})
+        before[kind] += 1
+    return looks
 
 
 def headings_of(summary: Summary) -> dict[str, str]:
@@ -91,16 +80,17 @@ def estimated(
 
     Returns:
         Beside the names: mean, low and high (equal if there is no interval), each (values of
-        episodes, none yet), written (the mean as text), told (with its interval), clear (True).
+        episodes, none yet), written (the mean as text), spread (with its interval), clear (True),
+        beyond ("", see `folded`).
     """
     rows: list[tuple[Any, ...]] = []
     for row in summary.policies:
-        found = summary.tellable(of(row))
-        low = found.ci_low if sign else low_of(found)
-        ends = (low, found.ci_high) if varies(found) else (found.value, found.value)
-        texts = number(found, shown, sign), spread(found, shown, sign)
-        rows.append((found.value, *ends, [], *texts, True))
-    columns = ("mean", "low", "high", "each", "written", "told", "clear")
+        estimate = summary.shown_of(of(row))
+        low = estimate.ci_low if sign else low_of(estimate)
+        ends = (low, estimate.ci_high) if varies(estimate) else (estimate.value, estimate.value)
+        texts = number(estimate, shown, sign), spread(estimate, shown, sign)
+        rows.append((estimate.value, *ends, [], *texts, True, ""))
+    columns = ("mean", "low", "high", "each", "written", "spread", "clear", "beyond")
     return names_of(summary).join(pd.DataFrame(rows, columns=columns)).dropna(subset="mean")
 
 
@@ -116,16 +106,15 @@ def row_a_policy(layers: Sequence[Spec], rows: pd.DataFrame, **more: Any) -> Spe
     return vl.layered(layers, rows, ROW * rows["policy"].nunique(), **more)
 
 
-def estimates(
+def intervals(
     rows: pd.DataFrame, x: Spec, *behind: Spec, y: Spec = POLICIES, **titles: str
-) -> list[Spec]:
-    """Points at `x` in their intervals, a row a policy; hollow where a difference is not clear.
+) -> Spec:
+    """A chart of points at `x` in their intervals; hollow where a difference is not clear.
 
     Args:
-        rows: as of `estimated`, and beyond (what is written of a mean beyond the end of the axis).
-        x: of the mean.
+        rows: as of `estimated`.
+        x, y: of the mean and of the policy.
         behind: layers that are behind the points.
-        y: of the policy.
         titles: of further fields that the tooltip tells.
     """
     at = {"y": y, "color": KIND}
@@ -136,50 +125,54 @@ def estimates(
         **at,
         x=x,
         shape={"condition": triangle, "value": "circle"},
-        fill={"condition": {"test": "datum.clear", **KIND}, "value": {"expr": BACK}},
-        tooltip=vl.tooltips("policy", "kind", told="mean", **titles),
+        fill={"condition": {"test": "datum.clear", **KIND}, "value": {"expr": "back"}},
+        tooltip=vl.tooltips("policy", "kind", spread="mean", **titles),
     )
     ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
-    intervals = vl.mark("rule", {"strokeWidth": 2}, **at, **ends)
+    rules = vl.mark("rule", {"strokeWidth": 2}, **at, **ends)
     beyond = vl.mark("text", {"align": "right", "dx": -9}, x=x, y=y, text={"field": "beyond"})
-    layers = [*behind, intervals, means, beyond]
+    layers = [*behind, rules, means, beyond]
     if rows["each"].str.len().any():  # a layer without rows is complained of
         small = {"filled": True, "size": 20, "opacity": 0.6}
         episodes = vl.mark("point", small, **at, x=x | {"field": "each"})
         layers.insert(len(behind), {"transform": [{"flatten": ["each"]}], **episodes})
-    return layers
+    return row_a_policy(layers, rows, params=vl.parameters(back="white"))
 
 
 def folded(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `estimated` whose axis is not set by a few that lie far outside, with `beyond`."""
-    end = vl.end_of_axis(rows["mean"], rows["high"])
-    far = rows["mean"] > end
+    """Rows of `estimated` whose axis is not set by a few that lie far outside.
+
+    Of these `beyond` is what is written at the end of the axis, which shows the intervals of all
+    others whole.
+    """
+    means, highs = rows["mean"], rows["high"]
+    end = FAR * means[means != 0].abs().median()
+    if not means.max() > MUCH_FARTHER * end:
+        return rows
+    while (cut := highs[(means <= end) & (highs > end)]).size:
+        end = cut.max()
+    far = means > end
     ends = {name: rows[name].clip(upper=end).where(~far, end) for name in ("low", "high")}
     beyond = rows["written"].where(far, "")
     each = [np.minimum(values, end).tolist() for values in rows["each"]]
-    return rows.assign(**ends, each=each, beyond=beyond, mean=rows["mean"].clip(upper=end))
+    return rows.assign(**ends, each=each, beyond=beyond, mean=means.clip(upper=end))
 
 
-def crossed(rows: pd.DataFrame, titles: Mapping[str, str]) -> tuple[Spec, Spec, pd.DataFrame]:
-    """The axes of points with two intervals each, and the rows with ends that these axes have.
-
-    Args:
-        rows: both fields, each with `_low` and `_high`.
-        titles: of the horizontal and of the vertical axis, by field.
-    """
-    x, y = (vl.axis(field, title, rows[field]) for field, title in titles.items())
-    lows = {f"{field}_low": vl.on_axis(rows[f"{field}_low"], rows[field]) for field in titles}
-    return x, y, rows.assign(**lows)
+def along(axis: str, mean: Estimate, shown: Shown = "number") -> dict[str, Any]:
+    """A mean on the axis x or y: itself, the ends of its interval, and what tooltips tell of it."""
+    ends = {f"{axis}_low": low_of(mean), f"{axis}_high": mean.ci_high}
+    return {axis: mean.value, **ends, f"{axis}_spread": spread(mean, shown)}
 
 
-def crosses(x: Spec, y: Spec, color: Spec) -> list[Spec]:
-    """The intervals of such points, along both axes."""
-    look, at = {"opacity": 0.4}, {"x": x, "y": y, "color": color}
-    ends = [
-        {along: vl.quantity(f"{field}_low"), f"{along}2": {"field": f"{field}_high"}}
-        for along, field in (("x", x["field"]), ("y", y["field"]))
-    ]
-    return [vl.mark("rule", look, **at | both) for both in ends]
+def crosses(rows: pd.DataFrame, x: Spec, y: Spec, color: Spec) -> tuple[pd.DataFrame, list[Spec]]:
+    """Rows of points, x and y of `along`, and layers with their intervals along both axes."""
+    at, layers = {"x": x, "y": y, "color": color}, []
+    for axis in ("x", "y"):
+        low, high = f"{axis}_low", f"{axis}_high"
+        rows = rows.assign(**{low: vl.on_axis(rows[low], rows[axis])})
+        ends = {axis: vl.quantity(low), f"{axis}2": {"field": high}}
+        layers.append(vl.mark("rule", {"opacity": 0.4}, **at | ends))
+    return rows, layers
 
 
 def pareto(points: np.ndarray) -> np.ndarray:
@@ -205,17 +198,16 @@ def difference(summary: Summary) -> Spec:
     J = summary.values(RANKED_BY)
     measure = J.loc[summary.measure]
     rows = _with_each(means_of(summary, DIFFERENCE), summary, (J - measure) / measure.mean())
-    found = rows["policy"].map({row.policy: row.against for row in summary.policies})
+    against = rows["policy"].map({row.policy: row.against for row in summary.policies})
     rows = folded(rows).assign(
-        clear=[summary.is_clear(each) for each in found],
-        p=["-" if summary.few else p_value(each.p_value) for each in found],
-        better=[summary.told(each.probability, "share") for each in found],
+        clear=[summary.is_clear(each) for each in against],
+        p=["-" if summary.few else p_value(each.p_value) for each in against],
+        better=[summary.spread(each.probability, "share") for each in against],
     )
     signed = {"labelExpr": "datum.value ? format(datum.value, '+~%') : '0%'"}
     x = vl.quantity("mean", title="difference in J", axis=signed)
     zero = {"data": {"values": [{"mean": 0}]}, **vl.mark("rule", {"strokeWidth": 1.5}, x=x)}
-    points = estimates(rows, x, zero, p="p", better="P(better)")
-    return row_a_policy(points, rows, params=vl.parameters(back="white"))
+    return intervals(rows, x, zero, p="p", better="P(better)")
 
 
 def ranking(summary: Summary) -> Spec:
@@ -223,75 +215,69 @@ def ranking(summary: Summary) -> Spec:
 
     A metric that has no better direction keeps the order of J.
     """
-    found = []
+    tables = []
     for name, metric in summary.metrics.items():
         rows = _with_each(means_of(summary, name), summary, summary.values(name))
         if metric.better is not None:
             rows = rows.sort_values("mean", ascending=metric.better == "lower", kind="stable")
-        found.append(folded(rows).assign(metric=name, place=range(len(rows))))
-    rows = pd.concat(found)
+        tables.append(folded(rows).assign(metric=name, place=range(len(rows))))
+    rows = pd.concat(tables)
     shares = [name for name, metric in summary.metrics.items() if metric.shown == "share"]
-    written = f"indexof({shares}, {METRIC}) < 0 ? datum.label : format(datum.value, '~%')"
+    written = f"indexof({shares}, metric) < 0 ? datum.label : format(datum.value, '~%')"
     scale = {"zero": False, "nice": True}
     x = vl.quantity("mean", title=None, scale=scale, axis={"labelExpr": written})
-    points = estimates(rows, x, y=POLICIES | {"sort": {"field": "place", "op": "min"}})
-    chosen = [{"filter": f"datum.metric === {METRIC}"}]
-    params = vl.parameters(metric=RANKED_BY, back="white")
-    return row_a_policy(points, rows, transform=chosen, params=params)
+    chart = intervals(rows, x, y=POLICIES | {"sort": {"field": "place", "op": "min"}})
+    chart["params"] += vl.parameters(metric=RANKED_BY)
+    return chart | {"transform": [{"filter": "datum.metric === metric"}]}
 
 
 def improvement(summary: Summary) -> Spec:
     """How often every policy has a lower J than the measure, best policy on top."""
-    rows = estimated(summary, lambda row: row.against.probability, "share").assign(beyond="")
+    rows = estimated(summary, lambda row: row.against.probability, "share")
     rows = rows[rows["policy"] != summary.measure]
     title, quarters = "share of episodes with a lower J", [0, 0.25, 0.5, 0.75, 1]
     x = vl.quantity("mean", title=title, scale={"domain": [0, 1]})
     x["axis"] = {"format": "%", "values": quarters}
     even = {"data": {"values": [{"mean": 0.5}]}, **vl.mark("rule", {"strokeDash": [4, 4]}, x=x)}
-    return row_a_policy(estimates(rows, x, even), rows, params=vl.parameters(back="white"))
+    return intervals(rows, x, even)
 
 
 def time_against(spent: str, summary: Summary) -> Spec:
     """Every policy by its mean slowdown and what it spent, a metric, and their Pareto front.
 
-    Names are placed by template/draw.js, which knows how large the chart is.
+    Names are placed by template/draw.js, which knows how large the chart is: it fills in text, dx,
+    dy and align of the data `names`.
     """
-    rows, titles = names_of(summary), headings_of(summary)
-    for name in ("slowdown", spent):
-        columns = [name, *(f"{name}_{part}" for part in ("low", "high", "told"))]
-        rows[columns] = means_of(summary, name)[["mean", "low", "high", "told"]]
-    rows["front"] = pareto(rows[[spent, "slowdown"]].to_numpy())
-    x, y, rows = crossed(rows, {name: titles[name] for name in (spent, "slowdown")})
+    titles = {"x": headings_of(summary)[spent], "y": headings_of(summary)["slowdown"]}
+    rows = names_of(summary)
+    for axis, name in (("x", spent), ("y", "slowdown")):
+        means = [summary.shown_of(row.metrics[name].mean) for row in summary.policies]
+        rows = rows.join(pd.DataFrame(along(axis, mean) for mean in means))
+    rows["front"] = pareto(rows[["x", "y"]].to_numpy())
+    x, y = (vl.axis(axis, title, rows[axis]) for axis, title in titles.items())
+    rows, rules = crosses(rows, x, y, KIND)
     last = (rows["kind"] != "learned") & ~rows["front"]
-    names = pd.DataFrame({"name": rows["policy"], "kind": rows["kind"], "front": rows["front"]})
-    for along, field in (("x", spent), ("y", "slowdown")):
-        for end in ("", "_low", "_high"):
-            names[f"{along}{end}"] = rows[f"{field}{end}"]
-    names = names.loc[last.sort_values(kind="stable").index]
+    rows = rows.loc[last.sort_values(kind="stable").index]
     # Without the page around it a chart has the names that have room beside their points.
-    placed = {"data": {**vl.values(names.join(_beside(names))), "name": NAMES}}
+    rows = rows.join(_beside(rows))
+    tooltip = vl.tooltips("policy", "kind", y_spread=titles["y"], x_spread=titles["x"])
+    front = {"transform": [{"filter": "datum.front"}]}
+    dashed = {"strokeDash": [4, 4], "color": palette.KINDS["reference"]}
     moved = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
     text = {"baseline": "middle", "fontSize": 11, **moved}
-    at = {along: vl.quantity(along, title=each["title"]) for along, each in (("x", x), ("y", y))}
-    told = {f"{name}_told": titles[name] for name in ("slowdown", spent)}
-    tooltip = vl.tooltips("policy", "kind", **told)
-    point, dashed = {"filled": True, "size": 90, "opacity": 1}, {"strokeDash": [4, 4]}
-    front = {"data": vl.values(rows[rows["front"]])}
     layers = [
-        front | vl.mark("line", dashed | {"color": palette.KINDS["reference"]}, x=x, y=y),
-        *crosses(x, y, KIND),
-        vl.mark("point", point, x=x, y=y, color=KIND, tooltip=tooltip),
-        placed | vl.mark("text", text, **at, text=vl.word("text")),
+        front | vl.mark("line", dashed, x=x, y=y),
+        *rules,
+        vl.mark("point", POINT, x=x, y=y, color=KIND, tooltip=tooltip),
+        vl.mark("text", text, x=x, y=y, text=vl.word("text")),
     ]
-    return vl.layered(layers, rows)
+    chart = vl.layered(layers, rows)
+    chart["data"]["name"] = "names"
+    return chart
 
 
 def _beside(points: pd.DataFrame) -> pd.DataFrame:
-    """text, dx, dy and align of names of points; no text where it would be over another one.
-
-    Args:
-        points: name, x, y; the first ones come first.
-    """
+    """text, dx, dy and align of names of points; no text where it would be over an earlier one."""
     pixels = [
         size * (values - values.min()) / (np.ptp(values) or 1.0)
         for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
@@ -300,7 +286,7 @@ def _beside(points: pd.DataFrame) -> pd.DataFrame:
     at = np.stack(pixels, axis=1)
     taken = [(x - 6, x + 6, y) for x, y in at]
     named: list[dict[str, Any]] = []
-    for name, (x, y) in zip(points["name"], at, strict=True):
+    for name, (x, y) in zip(points["policy"], at, strict=True):
         size = 7 * len(name)
         place = {"text": "", "dx": 0, "dy": 0, "align": "left"}
         for align, dx, left in (("left", 8, x + 8), ("right", -8, x - 8 - size)):
@@ -335,15 +321,13 @@ def cold_starts(summary: Summary) -> Spec:
 def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
     """Mean flow time of every tenant's workflows by policy, in rank order of the policies.
 
-    Args:
-        rows: a policy and tenant each: policy, label, tenant, flow_time, workflows.
-        colours: by tenant.
+    Rows have policy, label, tenant, flow_time (s) and workflows, colours are by tenant.
     """
     x = vl.axis("flow_time", "mean flow time (s)", rows["flow_time"])
     ends = {"x": x | {"aggregate": "min"}, "x2": {"aggregate": "max", "field": "flow_time"}}
     means = vl.mark(
         "point",
-        {"filled": True, "size": 90, "opacity": 1},
+        POINT,
         x=x,
         y=POLICIES,
         color=vl.by_name("tenant", colours),
@@ -354,12 +338,13 @@ def tenant_flow_time(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
 
 def parts(summary: Summary) -> Spec:
     """What the time of functions is made of, a bar a policy, best policy on top."""
-    found = []
-    for place, part in enumerate(palette.PARTS):
-        if (name := part.replace(" ", "_")) in summary.metrics:
-            rows = means_of(summary, name).rename(columns={"mean": "seconds"})
-            found.append(rows.assign(part=part, number=place))
-    rows = pd.concat(found)[["policy", "label", "part", "number", "seconds"]]
+    measured = [part for part in palette.PARTS if part.replace(" ", "_") in summary.metrics]
+    rows = pd.concat(
+        means_of(summary, part.replace(" ", "_")).assign(part=part, number=place)
+        for place, part in enumerate(measured)
+    )
+    rows = rows.rename(columns={"mean": "seconds"})
+    rows = rows[["policy", "label", "part", "number", "seconds"]]
     bars = vl.mark(
         "bar",
         {},

@@ -14,18 +14,16 @@ import numpy as np
 import pandas as pd
 
 from env.base.errors import InputError
+from env.base.files import name_apart
 from env.base.pipes import until_reader_leaves
-from evaluation.results import RESULTS, RUN, metrics_of, read_results, read_run
+from evaluation.results import RESULTS, RUN, RunConfig, metrics_of, read_results, read_run
 from report.summary import RANKED_BY, Summary, summarise
 from report.table import console, summary_table
 from report.world import with_weights
 from run.command import refuse
 from run.run_folder import first_difference
 
-WORLD = (
-    *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
-    *("slo", "late"),  # they say what metrics are
-)
+WORLD = [key for key in RunConfig.model_fields if key != "statistics"]
 """Keys of the configuration in which evaluations have to be equal."""
 PLAYED = ("scenarios", "seeds", "episodes", "workload_sha256")
 """Keys of run.json likewise; the hash, which says least of what differs, comes last."""
@@ -44,6 +42,10 @@ def compare(folders: Sequence[Path]) -> Summary:
             another world; the key is named.
     """
     runs = [read_run(folder, "compare") for folder in folders]
+    paths = [folder.resolve().parts for folder in folders]
+    if len(set(paths)) < len(paths):
+        raise InputError("compare: the same folder is given twice")
+    names = [name_apart(path, [other for other in paths if other != path]) for path in paths]
     played = [
         {key: run["config"][key] for key in WORLD} | {key: run[key] for key in PLAYED}
         for run in runs
@@ -52,53 +54,40 @@ def compare(folders: Sequence[Path]) -> Summary:
         if (differing := first_difference(played[0], other)) is not None:
             key, one, two = differing
             raise InputError(f"compare: {key} is {one} in '{folders[0]}', {two} in '{folder}'")
-    metrics = metrics_of(runs[0])
-    tables = [
-        _complete_table(folder, run).assign(folder=name)
-        for folder, run, name in zip(folders, runs, _short_names(folders), strict=True)
-    ]
-    for table, run in zip(tables, runs, strict=True):
+    tables = []
+    for folder, run, name in zip(folders, runs, names, strict=True):
+        table = _complete_table(folder, run).assign(folder=name)
         table["sha256"] = table["policy"].map(run.get("players_sha256") or {})
-    weighted = with_weights(metrics, runs[0], str(folders[0] / RUN))
-    told_apart = _told_apart(pd.concat(tables))
-    return summarise(told_apart, weighted, runs[0]["config"]["statistics"]["confidence"])
+        tables.append(table)
+    metrics = with_weights(metrics_of(runs[0]), runs[0])
+    confidence = runs[0]["config"]["statistics"]["confidence"]
+    return summarise(_told_apart(pd.concat(tables)), metrics, confidence)
 
 
 def _complete_table(folder: Path, run: dict[str, Any]) -> pd.DataFrame:
     """The results, if all policies have a row with a J for every episode of the run."""
     table = read_results(folder, metrics_of(run))
-    episodes = sorted(product(run["scenarios"], run["seeds"], range(run["episodes"])))
-    for _, rows in table.groupby("policy"):
-        found = sorted(rows[EPISODE].itertuples(index=False, name=None))
-        if found != episodes or not np.isfinite(rows[RANKED_BY]).all():
-            raise InputError(
-                f"{folder / RESULTS}: damaged, one row with a finite J is needed for every policy, "
-                f"scenario, seed and episode of {RUN}"
-            )
+    rows = product(table["policy"].unique(), run["scenarios"], run["seeds"], range(run["episodes"]))
+    played = table[["policy", *EPISODE]].itertuples(index=False, name=None)
+    if sorted(played) != sorted(rows) or not np.isfinite(table[RANKED_BY]).all():
+        raise InputError(
+            f"{folder / RESULTS}: damaged, one row with a finite J is needed for every policy, "
+            f"scenario, seed and episode of {RUN}"
+        )
     return table
-
-
-def _short_names(folders: Sequence[Path]) -> list[str]:
-    """The last parts of the paths, as many as it takes to tell them apart."""
-    paths = [folder.resolve().parts for folder in folders]
-    for count in range(1, max(map(len, paths)) + 1):
-        names = ["/".join(path[-count:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    raise InputError("compare: the same folder is given twice")
 
 
 def _told_apart(results: pd.DataFrame) -> pd.DataFrame:
     """The rows of every policy, once if all evaluations agree, else renamed by evaluation."""
-    told = []
+    policies = []
     for policy, rows in results.groupby("policy", sort=False):
         played = [own for _, own in rows.groupby("folder", sort=False)]
         J = {tuple(own.sort_values(EPISODE)[RANKED_BY]) for own in played}
         if len(J) == rows["sha256"].nunique(dropna=False) == 1:
-            told.append(played[0])
+            policies.append(played[0])
         else:
-            told.append(rows.assign(policy=f"{policy} (" + rows["folder"] + ")"))
-    return pd.concat(told, ignore_index=True)
+            policies.append(rows.assign(policy=f"{policy} (" + rows["folder"] + ")"))
+    return pd.concat(policies, ignore_index=True)
 
 
 @until_reader_leaves()

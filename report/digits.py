@@ -1,7 +1,5 @@
 """How numbers are written: digits follow the interval, shares are in percent, counts are whole."""
 
-from __future__ import annotations
-
 import math
 
 from env.score.metrics import Shown

@@ -4,8 +4,6 @@ The engine of JavaScript runs in a process of its own. It reserves tens of GB of
 little it uses, and where it does not get them it ends its process.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 import signal
@@ -36,36 +34,29 @@ class NotDrawn(InputError):
 
 @cache
 def library() -> str:
-    """Vega-Embed, Vega-Lite and Vega.
-
-    Raises:
-        NotDrawn: see there.
-    """
+    """Vega-Embed, Vega-Lite and Vega, or `NotDrawn`."""
     return str(_elsewhere(None))
 
 
 def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
-    """Charts as files; the same charts give the same files.
-
-    Raises:
-        NotDrawn: see there.
-    """
+    """Charts as files, or `NotDrawn`; the same charts give the same files."""
     return dict(_elsewhere(specs))
 
 
-def _elsewhere(given: Mapping[str, Spec] | None) -> Any:
+def _elsewhere(specs: Mapping[str, Spec] | None) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", __name__],
-        input=json.dumps(given).encode(),
+        input=json.dumps(specs).encode(),
         capture_output=True,
         cwd=Path(__file__).parents[1],
     )
-    if done.returncode >= 0:
-        if done.returncode:
-            raise RuntimeError(done.stderr.decode(errors="replace"))
+    if done.returncode == 0:
         return pickle.loads(done.stdout)
-    told = [line.strip("# ") for line in done.stderr.decode(errors="replace").splitlines()]
-    why = next(filter(None, told), signal.Signals(-done.returncode).name)
+    said = done.stderr.decode(errors="replace")
+    if done.returncode > 0:
+        raise RuntimeError(said)
+    reasons = (line.strip("# ") for line in said.splitlines())
+    why = next(filter(None, reasons), signal.Signals(-done.returncode).name)
     raise NotDrawn(f"{why} Drawing takes tens of GB of addresses (ulimit -v).")
 
 
@@ -75,9 +66,9 @@ def _picture(spec: Spec) -> Picture:
 
 
 if __name__ == "__main__":
-    given = json.load(sys.stdin)
-    if given is None:
-        made: Any = vl_convert.javascript_bundle(vl_version=VERSION)  # type: ignore[call-arg]
+    charts = json.load(sys.stdin)
+    if charts is None:
+        drawn: Any = vl_convert.javascript_bundle(vl_version=VERSION)  # type: ignore[call-arg]
     else:
-        made = {name: _picture(spec) for name, spec in given.items()}
-    pickle.dump(made, sys.stdout.buffer)
+        drawn = {name: _picture(spec) for name, spec in charts.items()}
+    pickle.dump(drawn, sys.stdout.buffer)

@@ -4,8 +4,6 @@ Each function is one chart. They have no data of their own: template/page.js giv
 episode and policies which the reader chooses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,8 +30,6 @@ HOVER = {
     "computation": "operations",
 }
 """What the reader sees of the fields of a bar of the Gantt chart."""
-STEPS = {"interpolate": "step-after", "strokeWidth": 2}
-"""The look of lines whose values hold until the next one."""
 PANELS = {"upper": [1, 0], "lower": [6, 3]}
 """The two policies that the reader has chosen, and dashes of their lines."""
 NODES: Spec = {
@@ -43,14 +39,25 @@ NODES: Spec = {
     "grid": False,
 }
 """Axis with the name of a NUMA node in the middle of its band, from the parameter `names`."""
-FILL = vl.by_name(
-    "fill",
-    palette.PHASES | {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)},
-)
-"""Of a bar of a Gantt chart: its phase or, while it runs, its workflow."""
+WORKFLOWS = {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)}
+"""Colours of bars that run."""
 
 
-def of_data(name: str, kind: str, look: Spec, **channels: Any) -> Spec:
+def charts_of(colours: Mapping[str, str], shared: bool) -> dict[str, Spec]:
+    """The charts of one episode, by the id of their place on the page.
+
+    Colours are of tenants, if there are some; `shared` is whether these have shares.
+    """
+    panels = {"use": _utilisation()}
+    if colours:
+        panels["tenants"] = _tenants(colours)
+    if shared:
+        panels["shares"] = _shares(colours)
+    both = {f"{name}-{panel}": chart for name, chart in panels.items() for panel in PANELS}
+    return {"gantt": _gantt(), "queue": _queue_length(), **both}
+
+
+def _of_data(name: str, kind: str, look: Spec, **channels: Any) -> Spec:
     """A layer of the data that page.js gives a name."""
     return {"data": {"name": name}, **vl.mark(kind, look, **channels)}
 
@@ -60,7 +67,12 @@ def outlined(channel: str) -> Spec:
     return {"stroke": {"expr": f"scale('fill', datum.{channel})"}, "strokeWidth": 0.7}
 
 
-def gantt() -> Spec:
+def box(x: Spec, y: Spec) -> dict[str, Spec]:
+    """Channels of a bar from its begin to its end, and from its top to its bottom."""
+    return {"x": x, "y": y, "x2": {"field": "end"}, "y2": {"field": "bottom"}}
+
+
+def _gantt() -> Spec:
     """Two policies above one another on one time axis, a band a NUMA node, a row a container.
 
     Time is seconds, or less where idle time is folded; template/gantt.js writes it above the chart.
@@ -77,30 +89,30 @@ def gantt() -> Spec:
     top["scale"] = whole | {"domain": [0, {"expr": "rows"}], "reverse": True}
     names = {"labelBound": True, "labelOverlap": "greedy", "domain": False}
     top["axis"] = NODES | names | {"values": {"expr": "ticks"}}
-    row = top | {"field": "row"}
-    box = {"x": x, "y": top, "x2": {"field": "end"}, "y2": {"field": "bottom"}}
+    row, bar = top | {"field": "row"}, box(x, top)
     grey, clip = {"clip": True, "color": "#808080"}, {"clip": True}
     lease = [vl.word(field) for field in ("server", "from", "to", "rent")]
     bold = {"align": "left", "baseline": "middle", "fontWeight": "bold", "fontSize": 13}
-    bars = of_data("bars", "rect", clip, **box, fill=FILL, tooltip=vl.tooltips(**HOVER))
+    fill = vl.by_name("fill", palette.PHASES | WORKFLOWS)
+    bars = _of_data("bars", "rect", clip, **bar, fill=fill, tooltip=vl.tooltips(**HOVER))
     wheel = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
     bars["params"] = [{"name": "zoom", "select": wheel, "bind": "scales"}]
     layers = [
-        of_data("leases", "rect", grey | {"opacity": 0.13}, **box, tooltip=lease),
-        of_data("folds", "rect", grey | {"opacity": 0.4}, **box, tooltip=[vl.word("idle")]),
-        of_data("edges", "rule", clip | {"opacity": 0.5}, y=row, strokeWidth={"value": 1}),
+        _of_data("leases", "rect", grey | {"opacity": 0.13}, **bar, tooltip=lease),
+        _of_data("folds", "rect", grey | {"opacity": 0.4}, **bar, tooltip=[vl.word("idle")]),
+        _of_data("edges", "rule", clip | {"opacity": 0.5}, y=row, strokeWidth={"value": 1}),
         bars,
-        of_data("titles", "text", clip | bold, x={"value": 4}, y=row, text=vl.word("text")),
+        _of_data("titles", "text", clip | bold, x={"value": 4}, y=row, text=vl.word("text")),
     ]
     params = vl.parameters(ticks=[], names={}, rows=1, until=1, times=[])
     return vl.on_page({"layer": layers, "params": params})
 
 
-def utilisation() -> Spec:
+def _utilisation() -> Spec:
     """Use of every NUMA node over time as colour. Data: `use` (node, begin, end, percent)."""
     legend = {"orient": "top", "gradientLength": 160, "direction": "horizontal"}
     scale = {"scheme": "cividis", "domain": [0, 100], "clamp": True}
-    cells = of_data(
+    cells = _of_data(
         "use",
         "rect",
         outlined("percent"),
@@ -118,7 +130,7 @@ def _up_to(parameter: str, **options: Any) -> Spec:
     return {"domain": [0, {"expr": parameter}], **options}
 
 
-def tenants(colours: Mapping[str, str]) -> Spec:
+def _tenants(colours: Mapping[str, str]) -> Spec:
     """What tenants use of the cluster over time, stacked.
 
     Data: `use` (tenant, place, begin, end, percent), largest tenant first. Parameters: `until`,
@@ -127,7 +139,7 @@ def tenants(colours: Mapping[str, str]) -> Spec:
     time = vl.quantity("begin", bin="binned", title=TIME, scale=_up_to("until", nice=False))
     time["axis"] = {"grid": False, "labelOverlap": True, "labelSeparation": 12}
     percent = vl.quantity("percent", title="computing capacity (%)", stack="zero")
-    areas = of_data(
+    areas = _of_data(
         "use",
         "bar",
         outlined("tenant") | {"binSpacing": 0},
@@ -141,16 +153,16 @@ def tenants(colours: Mapping[str, str]) -> Spec:
     return vl.on_page(areas | {"params": vl.parameters(until=1, most=1)}, vl.HEIGHT * 2 // 3)
 
 
-def shares(colours: Mapping[str, str]) -> Spec:
+def _shares(colours: Mapping[str, str]) -> Spec:
     """What tenants received and were entitled to, each a line over time.
 
     Data: `shares` (tenant, what: `received` or `entitled`, time, core_seconds). Parameters:
     `until`, seconds, and `most`, core-seconds, at which the axes end.
     """
-    lines = of_data(
+    lines = _of_data(
         "shares",
         "line",
-        STEPS,
+        vl.STEPS,
         x=vl.quantity("time", title=TIME, scale=_up_to("until", nice=False)),
         y=vl.quantity("core_seconds", title="core-seconds", scale=_up_to("most")),
         color=vl.by_name("tenant", colours),
@@ -161,8 +173,8 @@ def shares(colours: Mapping[str, str]) -> Spec:
 
 
 def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
-    """`shares` of several policies, a panel each; rows have the policy and the data of `shares`."""
-    chart = shares(colours)
+    """Shares of tenants by several policies, a panel each: `tenants.share_rows` with the policy."""
+    chart = _shares(colours)
     policies = list(dict.fromkeys(rows["policy"]))
     size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}
     return {
@@ -174,14 +186,14 @@ def shares_of(rows: pd.DataFrame, colours: Mapping[str, str]) -> Spec:
     }
 
 
-def queue_length() -> Spec:
+def _queue_length() -> Spec:
     """Containers that wait for memory over time. Data: `queue` (panel, policy, time, waiting)."""
     # Halves of a container have no number; with few containers Vega has ticks there.
     whole = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, 'd')"}
-    lines = of_data(
+    lines = _of_data(
         "queue",
         "line",
-        STEPS,
+        vl.STEPS,
         x=vl.quantity("time", title=TIME),
         y=vl.quantity("waiting", title="containers waiting", axis=whole),
         color=vl.by_name("panel", dict(zip(PANELS, palette.SERIES, strict=False))),

@@ -1,7 +1,5 @@
 """The charts of the page as files: figures/*.png and *.svg."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,13 +38,8 @@ CONFIG: Spec = {
 }
 
 
-def figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
-    """A chart of the page as a picture: with the legends that the page has around it.
-
-    Args:
-        name: of its place on the page.
-        where: which scenario, or which episode; "" for all.
-    """
+def _figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
+    """A chart of the page as a picture: with the legends that the page has around it."""
     drawn: Spec = {**_with_legends(chart, summary), "config": CONFIG}
     title = TITLES.get(name.rstrip("-0123456789"), name.replace("-", " ").capitalize())
     drawn["title"] = {"text": title, "subtitle": [text for text in (where, summary.title) if text]}
@@ -77,16 +70,24 @@ def folder_of(place: int, scenario: str) -> str:
     return f"{place:02}_{re.sub(r'[^A-Za-z0-9_.=+-]+', '_', scenario)[:MOST_LETTERS]}"
 
 
-def write_figures(figures: Mapping[str, Spec], folder: Path) -> list[Path]:
-    """Writes <name>.png and <name>.svg of each into a folder, which is made if it is missing.
+def write_figures(
+    figures: Mapping[str, tuple[Spec, str]], summary: Summary, folder: Path
+) -> list[Path]:
+    """Writes <name>.png and <name>.svg of charts into a folder, and returns the .png files.
 
-    Returns:
-        The .png files.
+    Args:
+        figures: by name a chart of the page, and which scenario or episode it shows; "" for all.
+        summary: of the evaluation.
+        folder: made if it is missing.
 
     Raises:
         NotDrawn: see there.
     """
-    for name, picture in draw(figures).items():
+    drawn = {
+        name: _figure(chart, Path(name).name, where, summary)
+        for name, (chart, where) in figures.items()
+    }
+    for name, picture in draw(drawn).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         for ending, content in picture.items():

@@ -1,9 +1,6 @@
 """The Gantt chart of an episode as a PNG: `python -m report.gantt EPISODE`."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +10,8 @@ from env.base.files import written_whole
 from env.base.schema import printable
 from report import palette
 from report.drawing import draw
-from report.episode_charts import NODES, outlined
-from report.episode_command import convert_episode
+from report.episode_charts import NODES, WORKFLOWS, box, outlined
+from report.episode_command import command
 from report.figures import CONFIG
 from report.timeline import PHASES, Timeline, read_timeline
 from report.vega import Spec, by_name, mark, parameters, quantity, values, word
@@ -23,8 +20,6 @@ WIDTH, LOWEST, HIGHEST = 900, 60, 2400
 """Of the chart, in pixels."""
 ROW = 14
 """Pixels of a row, as long as the chart is not higher than `HIGHEST`."""
-LONGEST = 100
-"""Characters of a name."""
 RUNNING, WARM = "running (colour of the workflow)", "warm and idle"
 KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 """Colours in the legend."""
@@ -33,24 +28,23 @@ KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 def gantt_of(timeline: Timeline) -> Spec:
     """The chart: a band a NUMA node, in it a row for each container at a time."""
     edges = np.cumsum([0, *(max(1, node.lanes) for node in timeline.nodes)])
-    names = [f"{shown(node.server)} · NUMA {node.node_id}" for node in timeline.nodes]
+    names = [f"{printable(node.server)} · NUMA {node.node_id}" for node in timeline.nodes]
     middles = [f"{middle:.1f}" for middle in (edges[:-1] + edges[1:]) / 2]
     x = quantity("begin", title="time (s)", axis={"grid": False})
     x["scale"] = {"domain": [0, timeline.end], "nice": False}
     y = quantity("top", title=None)
     y["scale"] = {"domain": [0, int(edges[-1])], "reverse": True, "nice": False}
-    y["axis"] = NODES | {"labelPadding": 6, "values": list(map(float, middles))}
-    workflows = {f"workflow {place}": colour for place, colour in enumerate(palette.SERIES)}
+    y["axis"] = NODES | {"labelLimit": 300, "labelPadding": 6, "values": list(map(float, middles))}
     legend = {"orient": "bottom", "columns": len(KEYS), "values": list(KEYS)}
-    fill = by_name("fill", KEYS | workflows) | {"legend": legend}
-    box = {"x": x, "y": y, "x2": {"field": "end"}, "y2": {"field": "bottom"}}
+    fill = by_name("fill", KEYS | WORKFLOWS, legend)
     servers = ["black" if node.node_id == 0 else "silver" for node in timeline.nodes]
     between = pd.DataFrame({"top": edges[:-1], "colour": servers})
     lines = mark("rule", {}, y=y, color=word("colour", scale=None))
-    bars = mark("rect", outlined("fill"), **box, fill=fill)
+    bars = mark("rect", outlined("fill"), **box(x, y), fill=fill)
+    count = len(timeline.containers)
+    title = f"{printable(timeline.name)}: {count} containers, coloured by workflow"
     return {
-        "title": f"{shown(timeline.name)}: {len(timeline.containers)} containers, "
-        "coloured by workflow",
+        "title": {"text": title, "limit": WIDTH},
         "width": WIDTH,
         "height": int(np.clip(ROW * edges[-1], LOWEST, HIGHEST)),
         "params": parameters(names=dict(zip(middles, names, strict=True))),
@@ -64,24 +58,18 @@ def gantt_of(timeline: Timeline) -> Spec:
 
 def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
     """begin, end (s), top, bottom (rows) and fill of every bar; nodes begin at `edges`."""
-    found = []
-    for records, name, begin, end, height in (
+    tables = []
+    for rows, name, begin, end, height in (
         *((timeline.containers, *phase, palette.PHASE_HEIGHTS[phase.name]) for phase in PHASES),
         (timeline.warm, WARM, "begin", "end", palette.WARM_HEIGHT),
     ):
-        bars = pd.DataFrame({"begin": records[begin], "end": records[end], "fill": name})
+        bars = pd.DataFrame({"begin": rows[begin], "end": rows[end], "fill": name})
         if name == "running":
-            bars["fill"] = [f"workflow {wf_id % len(palette.SERIES)}" for wf_id in records["wf_id"]]
-        middle = edges[records["node"]] + records["lane"] + 0.5
-        found.append(bars.assign(top=middle - height / 2, bottom=middle + height / 2))
+            bars["fill"] = [f"workflow {wf_id % len(WORKFLOWS)}" for wf_id in rows["wf_id"]]
+        middle = edges[rows["node"]] + rows["lane"] + 0.5
+        tables.append(bars.assign(top=middle - height / 2, bottom=middle + height / 2))
     # What comes first in the life of a container is short and drawn last, so that it is seen.
-    return pd.concat(found[::-1]).query("end > begin")
-
-
-def shown(name: str) -> str:
-    """A name from a file: control characters spelt out, a long end cut off."""
-    text = printable(name)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return pd.concat(tables[::-1]).query("end > begin")
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:
@@ -95,13 +83,13 @@ def draw_gantt(timeline: Timeline, path: Path) -> None:
         temporary.write_bytes(picture)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    about = "Draw the Gantt chart of an episode file as a PNG."
-    return convert_episode(
-        "picture", read_timeline, draw_gantt, Path("gantt.png"), about, arguments
-    )
-
+main = command(
+    "picture",
+    read_timeline,
+    draw_gantt,
+    Path("gantt.png"),
+    "Draw the Gantt chart of an episode file as a PNG.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -3,12 +3,10 @@
 charts.py and episode_charts.py say what is drawn; template/ holds the page around it.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,22 +16,36 @@ from omegaconf import OmegaConf
 
 from agents.learned.metrics_file import METRICS
 from env.base.files import written_whole
-from evaluation.statistics import Comparison
-from report import charts, episode_charts, line_charts, palette, promise, tenants
-from report.digits import p_value
+from evaluation.contest import recording_name
+from evaluation.results import EPISODES
+from report import charts, digits, episode_charts, line_charts, palette, promise, tenants
 from report.drawing import Spec, library
-from report.figures import figure, folder_of, write_figures
-from report.recordings import Recording, labels_of, recordings_in
+from report.figures import folder_of, write_figures
 from report.summary import Summary
-from report.sweep import Scenarios
 from report.timeline import PHASES, Timeline, mean_over, read_timeline
-from report.training_curve import read_training
 from report.world import world
-from run.sweep import short_keys
 
 TEMPLATE = Path(__file__).parent / "template"
 TIME_BINS = 150
 """Columns of a chart of utilisation: about two pixels each on a phone."""
+
+
+class Recording(NamedTuple):
+    """A policy's recording of an episode, what people call that, and the file."""
+
+    policy: str
+    episode: str
+    path: Path
+
+
+def recordings_in(folder: Path, summary: Summary) -> Iterator[Recording]:
+    """Those in the folder of an evaluation: by episode, best policy first."""
+    episodes = summary.results[["seed", "episode"]].drop_duplicates()
+    for seed, episode in episodes.sort_values(["seed", "episode"]).itertuples(index=False):
+        for policy in summary.ranked:
+            path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
+            if path.is_file():
+                yield Recording(policy, f"{episode} of seed {seed}", path)
 
 
 def write_report(
@@ -55,48 +67,40 @@ def write_report(
         InputError: one line with a recorded episode and what is wrong with it.
         NotDrawn: see there; nothing is written then.
     """
-    recordings = recordings_in(folder, summary)
-    label_of = labels_of(run["config"]["workload"], recordings)
+    recordings = list(recordings_in(folder, summary))
+    by_episode = {recording.episode: recording.path for recording in recordings}
+    label_of = tenants.labels_of(run["config"]["workload"], by_episode.values())
     colours = tenants.colours(label_of)
-    episodes, tenant_times, shares = _episodes(recordings, run["config"], label_of)
-    specs: dict[str, Spec] = {}
-    if tenant_times is not None:
-        rows = charts.names_of(summary).merge(tenant_times, on="policy")
-        specs["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
-    training = read_training(folder / METRICS)
+    episodes, flow_times, shares = _episodes(recordings, run["config"], label_of)
+    once: dict[str, Spec] = {}
+    if flow_times is not None:
+        rows = charts.names_of(summary).merge(flow_times, on="policy")
+        once["tenant-flow-time"] = charts.tenant_flow_time(rows, colours)
+    training = line_charts.read_training(folder / METRICS)
     if training is not None and len(training):
-        specs["learning"] = line_charts.learning_curve(training)
+        once["learning"] = line_charts.learning_curve(training)
     if judgement is not None:
-        specs |= promise.promise_charts(judgement)
-    figures = {name: figure(spec, name, "", summary) for name, spec in specs.items()}
+        once |= promise.promise_charts(judgement)
+    figures = {name: (spec, "") for name, spec in once.items()}
     if shares is not None:
-        drawn = episode_charts.shares_of(shares, colours)
-        figures["shares"] = figure(drawn, "shares", f"episode {recordings[0].episode}", summary)
+        of_first = episode_charts.shares_of(shares, colours)
+        figures["shares"] = (of_first, f"episode {recordings[0].episode}")
     sweeps = {}
     if summary.several:
-        scenarios = _short(run["scenarios"])
-        sweeps = line_charts.sweep_charts(summary, scenarios)
-        drawn = line_charts.sweep_figure(summary, scenarios)
-        figures["sweep"] = figure(drawn, "sweep", "", summary)
+        sweeps = line_charts.sweep_charts(summary, run["scenarios"])
+        figures["sweep"] = (line_charts.sweep_figure(sweeps), "")
     of_scenario = {}
     for place, scenario in enumerate(summary.scenarios, 1):
         of_scenario[scenario] = line_charts.scenario_charts(summary.of(scenario))
         where = f"{folder_of(place, scenario)}/" if summary.several else ""
-        for name, spec in of_scenario[scenario].items():
-            figures[where + name] = figure(spec, name, scenario, summary)
-    pictures = write_figures(figures, folder / "figures")
+        figures |= {where + name: (spec, scenario) for name, spec in of_scenario[scenario].items()}
+    pictures = write_figures(figures, summary, folder / "figures")
     if episodes:
-        of_node, of_tenant = episode_charts.utilisation(), episode_charts.tenants(colours)
-        specs |= {"gantt": episode_charts.gantt(), "queue": episode_charts.queue_length()}
-        specs |= {"use-upper": of_node, "use-lower": of_node}
-        if label_of:
-            specs |= {"tenants-upper": of_tenant, "tenants-lower": of_tenant}
-        if any(each["shared"] for each in episodes):
-            both = episode_charts.shares(colours)
-            specs |= {"shares-upper": both, "shares-lower": both}
+        shared = any(each["shared"] for each in episodes)
+        once |= episode_charts.charts_of(colours, shared)
     learned = [name for name, kind in summary.kinds.items() if kind == "learned"]
     settings = {
-        "specs": specs,
+        "specs": once,
         "scenarios": of_scenario,
         "sweeps": sweeps,
         # On top is the first policy that was given; of baselines alone the best.
@@ -108,22 +112,19 @@ def write_report(
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE), autoescape=True, undefined=StrictUndefined
     )
+    environment.globals |= {
+        each.__name__.rpartition(".")[2]: each for each in (charts, digits, palette, promise)
+    }
     text = environment.get_template("page.html").render(
         run=run,
         config=OmegaConf.to_yaml(OmegaConf.create(run["config"])),
         summary=summary,
         kinds=summary.kinds,
         learned=", ".join(learned),
-        charts={*specs, *(name for own in of_scenario.values() for name in own)},
+        drawn={*once, *(name for own in of_scenario.values() for name in own)},
         sweeps=sweeps,
         judgement=judgement,
-        promise=promise,
-        versus=versus,
-        p_value=p_value,
         world=world(run, summary.results),
-        lines=charts.styles(summary.kinds),
-        headings=charts.headings_of(summary),
-        palette=palette,
         episodes=episodes,
         left_out=len(recordings) - len(episodes),
         tenant_colours=colours,
@@ -136,30 +137,12 @@ def write_report(
     return pictures
 
 
-def _short(scenarios: Scenarios) -> Scenarios:
-    """The same with the keys as people are told of them."""
-    short = short_keys(key for point in scenarios.values() for key in point)
-    return {
-        name: {short[key]: value for key, value in point.items()}
-        for name, point in scenarios.items()
-    }
-
-
-def versus(summary: Summary) -> dict[tuple[str, str], Comparison]:
-    """Every policy of a scenario against every other one; the summary has each pair once."""
-    found = {}
-    for pair in summary.pairs:
-        found[pair.policy, pair.other] = pair.against
-        found[pair.other, pair.policy] = pair.against.reversed
-    return found
-
-
 def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page needs of an episode, as columns: numbers by container, node, tenant and time.
 
     Times are rounded to milliseconds, utilisation to whole percent, that by tenants to hundredths.
     """
-    containers = pd.DataFrame(timeline.containers)
+    containers = timeline.containers
     columns = containers.select_dtypes("integer").to_dict("list")
     columns["submission_time"] = containers["submission_time"].round(3).tolist()
     for phase in PHASES:
@@ -173,7 +156,7 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         "containers": columns,
         "workflows": [timeline.workflow_label(wf_id) for wf_id in range(len(timeline.templates))],
         "functions": [template.function_names for template in timeline.templates],
-        "leases": pd.DataFrame(timeline.leases).to_dict("records"),
+        "leases": timeline.leases.to_dict("records"),
         "nodes": [
             {
                 "name": f"{node.server} · N{node.node_id}",
@@ -186,7 +169,7 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         # Pairs, since the keys of objects do not stay in order where they are numbers.
         "tenants": [
             [label, (100 * share).round(2).tolist()]
-            for label, share in tenants.capacity_used(timeline, label_of, edges).items()
+            for label, share in tenants.capacity_used(timeline, edges).items()
         ],
         "edges": edges.round(3).tolist(),
         "queue": {"time": times.round(3).tolist(), "waiting": waiting.tolist()},
@@ -202,29 +185,31 @@ def percent_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> li
 def _episodes(
     recordings: Sequence[Recording], config: Mapping[str, Any], label_of: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], pd.DataFrame | None, pd.DataFrame | None]:
-    """Of the recorded episodes: those that the page holds, and tenants' times of all.
+    """The recorded episodes that the page holds.
 
-    The third are rows for `episode_charts.shares_of` of the first episode.
+    Returns:
+        Beside them, of all recordings: mean flow times of tenants, and of the first episode rows
+        for `episode_charts.shares_of`, where there are some.
     """
-    most = 1_000_000 * config["report"]["episodes_mb"]
-    workflows: list[pd.DataFrame] = []
-    shares: list[pd.DataFrame] = []
-    embedded: list[dict[str, Any]] = []
-    size = 0
+    flow_times, shares, embedded, size = [], [], [], 0
     for policy, episode, path in recordings:
-        timeline = read_timeline(path)
+        timeline = read_timeline(path, label_of)
         if label_of:
-            columns = {"tenant": timeline.tenants, "flow_time": timeline.flow_times}
-            workflows.append(pd.DataFrame(columns).assign(policy=policy))
+            labels = [label_of[tenant] for tenant in timeline.tenants]
+            columns = {"tenant": labels, "flow_time": timeline.flow_times}
+            flow_times.append(pd.DataFrame(columns).assign(policy=policy))
         shared = timeline.shares is not None
         if timeline.shares is not None and episode == recordings[0].episode:
             shares.append(tenants.share_rows(timeline.shares, label_of).assign(policy=policy))
-        if size < most:
+        if size < 1_000_000 * config["report"]["episodes_mb"]:
             data = _json(episode_data(timeline, label_of))
             size += len(data)
             embedded.append({"policy": policy, "episode": episode, "data": data, "shared": shared})
-    times = tenants.mean_flow_times(pd.concat(workflows), label_of) if workflows else None
-    return embedded, times, pd.concat(shares) if shares else None
+    means = None
+    if flow_times:
+        of_tenant = pd.concat(flow_times).groupby(["policy", "tenant"], sort=False)["flow_time"]
+        means = of_tenant.agg(flow_time="mean", workflows="size").reset_index()
+    return embedded, means, pd.concat(shares) if shares else None
 
 
 def _json(data: Any) -> Markup:

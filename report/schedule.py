@@ -4,22 +4,18 @@ CSV, or Parquet if FILE ends in `.parquet`: a row a function, by workflow and fu
 called as in episode files (docs/episodes.md) and keep their units: s, MB, operations.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 import pandas as pd
 
-from env.base.errors import InputError, located
+from env.base.errors import located
 from env.base.files import table_row, written_whole
-from env.base.schema import short
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from report.episode_command import STANDARD_OUTPUT, convert_episode
+from report.episode_command import STANDARD_OUTPUT, command
 from report.timeline import PHASES, containers_of
 
 PARTS = (
@@ -33,7 +29,6 @@ PARTS = (
 """Seconds in each of `PHASES`, summed over the runs of a function."""
 TEXTS = ("workflow_name", "tenant", "function_name")
 """Columns that a file may leave empty."""
-ENDINGS = (".csv", ".parquet")
 
 
 def read_schedule(path: str) -> pd.DataFrame:
@@ -50,7 +45,7 @@ def read_schedule(path: str) -> pd.DataFrame:
     episode = read_episode(path)
     with located(path):
         env = played(episode)
-    containers = pd.DataFrame(containers_of(env))
+    containers = containers_of(env)
     for part, phase in zip(PARTS, PHASES, strict=True):
         containers[part] = containers[phase.end] - containers[phase.begin]
     runs = containers.groupby(["wf_id", "fn_id"])
@@ -95,24 +90,16 @@ def read_schedule(path: str) -> pd.DataFrame:
 
 
 def write_schedule(table: pd.DataFrame, path: Path) -> None:
-    """Writes it as the ending of the file says, or as CSV to standard output.
-
-    Raises:
-        InputError: the ending is another, or the folder cannot be written to.
-    """
+    """Writes it as Parquet if the file ends in .parquet, else as CSV; or to standard output."""
     if path == STANDARD_OUTPUT:
         _write_csv(table, sys.stdout)
-    elif path.suffix not in ENDINGS:
-        raise InputError(
-            f"-o: {short(path.name)}: a name that ends in {' or '.join(ENDINGS)} is needed"
-        )
-    else:
-        with written_whole(path) as temporary:
-            if path.suffix == ".parquet":
-                table.to_parquet(temporary, index=False)
-            else:
-                with temporary.open("w", encoding="utf-8", newline="") as file:
-                    _write_csv(table, file)
+        return
+    with written_whole(path) as temporary:
+        if path.suffix == ".parquet":
+            table.to_parquet(temporary, index=False)
+        else:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                _write_csv(table, file)
 
 
 def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
@@ -121,15 +108,13 @@ def _write_csv(table: pd.DataFrame, file: TextIO) -> None:
     csv.writer(file, lineterminator="\n").writerows([table.columns, *map(table_row, cells)])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    about = (
-        "Print when and where every function ran, as CSV; or write it to a .csv or .parquet file."
-    )
-    return convert_episode(
-        "schedule", read_schedule, write_schedule, STANDARD_OUTPUT, about, arguments
-    )
-
+main = command(
+    "schedule",
+    read_schedule,
+    write_schedule,
+    STANDARD_OUTPUT,
+    "Print when and where every function ran, as CSV; or write it to a .csv or .parquet file.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

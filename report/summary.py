@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from agents.scheduler import Kind
@@ -19,7 +20,7 @@ from evaluation.statistics import (
     compared,
     count_needed,
     distributions,
-    speedups,
+    estimate,
 )
 from report.digits import about, number, spread, varies
 
@@ -59,16 +60,6 @@ class PolicySummary:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """J of a policy compared with that of another one in a scenario."""
-
-    scenario: str
-    policy: str
-    other: str
-    against: Comparison
-
-
-@dataclass(frozen=True)
 class Summary:
     """All policies of an evaluation, scenario by scenario, lowest mean J first.
 
@@ -79,7 +70,6 @@ class Summary:
         metrics: those that have a number in any episode, by name, in the order of columns.
         overall: the rows over all scenarios, which count alike.
         policies: the rows of every scenario.
-        pairs: of all policies of a scenario, the one with the lower mean J first.
         confidence: of the intervals.
         results: rows of results.parquet.
         note: what else the title says.
@@ -93,7 +83,6 @@ class Summary:
     results: pd.DataFrame
     overall: tuple[PolicySummary, ...] = ()
     policies: tuple[PolicySummary, ...] = ()
-    pairs: tuple[Pair, ...] = ()
     note: str = ""
 
     @property
@@ -136,8 +125,16 @@ class Summary:
         """The same of one scenario alone."""
         own = self.results[self.results["scenario"] == scenario]
         rows = tuple(row for row in self.policies if row.scenario == scenario)
-        pairs = tuple(pair for pair in self.pairs if pair.scenario == scenario)
-        return replace(self, results=own, overall=rows, policies=rows, pairs=pairs)
+        return replace(self, results=own, overall=rows, policies=rows)
+
+    def versus(self, one: str, other: str) -> Comparison:
+        """J of a policy of one scenario compared with that of another one."""
+        own, others = self._J.loc[one], self._J.loc[other]
+        return compared(own.to_numpy(), others.to_numpy(), self.confidence)
+
+    @cached_property
+    def _J(self) -> pd.DataFrame:
+        return self.values(RANKED_BY)
 
     def values(self, metric: str) -> pd.DataFrame:
         """A metric of one scenario with a row a policy and a column an episode of a seed."""
@@ -148,16 +145,16 @@ class Summary:
         """Whether the episodes are too few for intervals."""
         return self.episodes < FEWEST_FOR_INTERVALS
 
-    def told(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
-        """A mean with its interval, if that can be told."""
-        return spread(self.tellable(estimate), shown, sign)
+    def spread(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
+        """A mean with its interval, if there are enough episodes."""
+        return spread(self.shown_of(estimate), shown, sign)
 
-    def told_mean(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
+    def number(self, estimate: Estimate, shown: Shown = "number", sign: str = "") -> str:
         """The mean alone, in the digits that its interval leaves."""
-        return number(self.tellable(estimate), shown, sign)
+        return number(self.shown_of(estimate), shown, sign)
 
-    def tellable(self, estimate: Estimate) -> Estimate:
-        """Without its interval where the episodes are too few."""
+    def shown_of(self, estimate: Estimate) -> Estimate:
+        """An estimate without its interval where the episodes are too few."""
         return Estimate(*[estimate.value] * 3) if self.few else estimate
 
     def is_clear(self, compared: Comparison) -> bool:
@@ -170,7 +167,7 @@ class Summary:
         best, *others = self.overall
         measure = f" against {self.measure}"
         measure += ", the best baseline" if self.kinds[self.measure] == "baseline" else ""
-        found = [
+        sentences = [
             f"learned policy {self._against(row, measure)}, rank {rank} of {len(self.overall)}"
             for rank, row in enumerate(self.overall, 1)
             if row.kind == "learned" and row.policy != self.measure
@@ -180,20 +177,20 @@ class Summary:
             differ = [each for each in others if each.relative.value or varies(each.relative)]
             if len(differ) < len(others):
                 lowest += f" and {len(others) - len(differ)} more, equal in every episode"
-            if differ and not found:
+            if differ and not sentences:
                 lowest += f"; next is {self._against(differ[0])}"
-            found.append(lowest)
+            sentences.append(lowest)
         elif best.kind != "learned":
-            lowest = self._against(best, "" if found else measure)
-            found.append(f"lowest {RANKED_BY}: {lowest}")
+            lowest = self._against(best, "" if sentences else measure)
+            sentences.append(f"lowest {RANKED_BY}: {lowest}")
         if self.several:
             rivals = [row for row in self.policies if row.kind != "reference"]
             firsts = {row.scenario: row.policy for row in reversed(rivals)}
             counts = Counter(firsts.values()).most_common()
-            found[0] = f"over all {len(self.scenarios)} scenarios, {found[0]}"
+            sentences[0] = f"over all {len(self.scenarios)} scenarios, {sentences[0]}"
             where = ", ".join(f"{name} in {count}" for name, count in counts)
-            found.append(f"lowest by scenario: {where}")
-        text = "; ".join(found)
+            sentences.append(f"lowest by scenario: {where}")
+        text = "; ".join(sentences)
         return text[0].upper() + text[1:]
 
     @property
@@ -211,7 +208,7 @@ class Summary:
 
     def _against(self, row: PolicySummary, measure: str = "") -> str:
         """`a, J -4.9% [-8.7, -1.1] against b: surely better`."""
-        text = f"{row.label}, {RANKED_BY} {self.told(row.relative, 'share', '+')}{measure}"
+        text = f"{row.label}, {RANKED_BY} {self.spread(row.relative, 'share', '+')}{measure}"
         return text if self.few else f"{text}: {self._verdict(row.against.difference)}"
 
     def _verdict(self, difference: Estimate) -> str:
@@ -220,9 +217,9 @@ class Summary:
             return f"surely {'better' if difference.value < 0 else 'worse'}"
         gap = abs(difference.value)
         count = count_needed(difference, self.episodes, gap, self.confidence)
-        if count is None:
+        if math.isinf(count):
             return "too close for any number of episodes to settle"
-        more = count - self.episodes
+        more = int(count) - self.episodes
         episodes = "1 more episode" if more == 1 else f"{about(more)} more episodes"
         return f"not sure yet, about {episodes} would settle it"
 
@@ -251,40 +248,36 @@ def summarise(
         confidence=confidence,
         results=results,
     )
-    found = [_compared(summary, own, name) for name, own in results.groupby("scenario", sort=False)]
-    policies, pairs = (tuple(chain.from_iterable(each)) for each in zip(*found, strict=True))
-    overall = policies
-    if len(found) > 1:
+    scenarios = results.groupby("scenario", sort=False)
+    blocks = [_compared(summary, rows, name) for name, rows in scenarios]
+    policies = overall = tuple(chain.from_iterable(blocks))
+    if len(blocks) > 1:
         episodes = results.groupby(["policy", "seed", "episode"])
         means = episodes[list(summary.metrics)].mean().reset_index()
-        overall = tuple(_compared(summary, means, "")[0])
-    return replace(summary, overall=overall, policies=policies, pairs=pairs)
+        overall = tuple(_compared(summary, means, ""))
+    return replace(summary, overall=overall, policies=policies)
 
 
-def _compared(
-    summary: Summary, results: pd.DataFrame, scenario: str
-) -> tuple[list[PolicySummary], list[Pair]]:
-    """Every policy of a scenario, lowest mean J first, and every pair of them."""
+def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[PolicySummary]:
+    """Every policy of a scenario, lowest mean J first."""
     names, confidence = _by_mean(results, summary.ranked), summary.confidence
     J = _values(results, RANKED_BY, names)
-    times = _values(results, "flow_time", names).to_numpy()
-    faster = speedups(times, names.index(summary.first), confidence)
-    found = {
+    measure = J.loc[summary.measure].to_numpy()
+    times = _values(results, "flow_time", names)
+    metrics = {
         metric: distributions(_values(results, metric, names).to_numpy(), confidence)
         for metric in summary.metrics
     }
-
-    def versus(one: str, other: str) -> Comparison:
-        return compared(J.loc[one].to_numpy(), J.loc[other].to_numpy(), confidence)
-
     rows = []
     for index, name in enumerate(names):
-        against = versus(name, summary.measure)
-        relative = against.difference.over(float(J.loc[summary.measure].mean()))
-        means = {metric: each[index] for metric, each in found.items()}
-        kind, speedup = summary.kinds[name], faster[index]
-        rows.append(PolicySummary(scenario, name, kind, means, against, relative, speedup))
-    return rows, [Pair(scenario, *pair, versus(*pair)) for pair in combinations(names, 2)]
+        against = compared(J.loc[name].to_numpy(), measure, confidence)
+        relative = against.difference.over(float(measure.mean()))
+        own = {metric: each[index] for metric, each in metrics.items()}
+        faster = np.log(times.loc[summary.first] / times.loc[name]).to_numpy()
+        speedup = estimate(faster, confidence).exp()
+        kind = summary.kinds[name]
+        rows.append(PolicySummary(scenario, name, kind, own, against, relative, speedup))
+    return rows
 
 
 def _by_mean(results: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
@@ -295,21 +288,8 @@ def _by_mean(results: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
 
 def _values(results: pd.DataFrame, metric: str, names: Sequence[str]) -> pd.DataFrame:
     """A metric of one scenario with a row a policy and a column an episode of a seed."""
-    found = results.pivot(index="policy", columns=["seed", "episode"], values=metric)
-    return found.loc[list(names)]
-
-
-def means(summary: Summary) -> dict[str, float]:
-    """The mean of every metric that a policy has, as TensorBoard calls them: `J/first_fit`.
-
-    Of several scenarios each has a place of its own: `J/lease.step=60/first_fit`.
-    """
-    found = {
-        "/".join([name, *[row.scenario] * summary.several, row.policy]): each.mean.value
-        for row in summary.policies
-        for name, each in row.metrics.items()
-    }
-    return {name: value for name, value in found.items() if not math.isnan(value)}
+    table = results.pivot(index="policy", columns=["seed", "episode"], values=metric)
+    return table.loc[list(names)]
 
 
 def labelled(policy: str, kind: Kind) -> str:

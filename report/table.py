@@ -80,11 +80,11 @@ def _table(summary: Summary, shown: int) -> Table:
             means = {name: policy.metrics[name].mean for name in (RANKED_BY, *others)}
             J = means.pop(RANKED_BY)
             cells = [
-                *[summary.told(policy.relative, "share", "+")] * compared,
-                summary.told(J) if shown >= 0 else summary.told_mean(J),
-                *[summary.told_mean(policy.against.probability, "share")] * often,
+                *[summary.spread(policy.relative, "share", "+")] * compared,
+                summary.spread(J) if shown >= 0 else summary.number(J),
+                *[summary.number(policy.against.probability, "share")] * often,
                 *(
-                    summary.told_mean(mean, summary.metrics[name].shown)
+                    summary.number(mean, summary.metrics[name].shown)
                     for name, mean in means.items()
                 ),
             ]

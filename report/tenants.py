@@ -1,13 +1,15 @@
 """What tenants used of the cluster, how long their workflows took, and whether that was fair."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from env.score.metrics import Shown
+from env.sim.episode.episode_file import read_episode
 from evaluation.shares import Shares
 from report import palette
 from report.digits import exact
@@ -18,20 +20,45 @@ NAMED = len(palette.SERIES)
 OTHERS = "all others"
 """What the rest is called together; no tenant can have a blank in its name."""
 
-SHARE_COLUMNS: Mapping[str, Callable[[Shares, int], str]] = {
-    "tickets": lambda shares, place: exact(shares.tickets[place], "share"),
-    "received (core-s)": lambda shares, place: exact(shares.received[-1, place]),
-    "entitled (core-s)": lambda shares, place: exact(shares.entitled[-1, place]),
-    "received / entitled": lambda shares, place: exact(shares.ratio[place]),
-    "largest error (quanta)": lambda shares, place: exact(shares.error[place]),
-    "largest error of a pair (quanta)": lambda shares, place: exact(shares.pair_error[place]),
-    "largest lag (core-s)": lambda shares, place: exact(shares.largest_lag[place]),
-    "last lag (core-s)": lambda shares, place: exact(shares.last_lag[place], sign="+"),
-    "mean dominant share": lambda shares, place: exact(shares.dominant[place], "share"),
-    "response time (s)": lambda shares, place: exact(shares.response[place]),
-    "its deviation (s)": lambda shares, place: exact(shares.response_deviation[place]),
+SHARE_COLUMNS: Mapping[str, tuple[str, Shown]] = {
+    "tickets": ("tickets", "share"),
+    "received (core-s)": ("received", "number"),
+    "entitled (core-s)": ("entitled", "number"),
+    "received / entitled": ("ratio", "number"),
+    "largest error (quanta)": ("error", "number"),
+    "largest error of a pair (quanta)": ("pair_error", "number"),
+    "largest lag (core-s)": ("largest_lag", "number"),
+    "last lag (core-s)": ("last_lag", "number"),
+    "mean dominant share": ("dominant", "share"),
+    "response time (s)": ("response", "number"),
+    "its deviation (s)": ("response_deviation", "number"),
 }
-"""Of the table of shares, behind the tenant: what stands there of the tenant in a place."""
+"""Headings of the table of shares, behind the tenant: columns of `Shares.tenants`."""
+
+
+def labels_of(workload: Mapping[str, Any], recordings: Iterable[Path]) -> dict[str, str]:
+    """What charts call tenants: by the shares that are declared of them.
+
+    Tenants of a trace have none, so the work of their recorded workflows decides.
+
+    Args:
+        workload: of the configuration.
+        recordings: of each episode one, as all policies have played the same workflows.
+    """
+    declared = workload.get("tenants") or {}
+    if not isinstance(declared, str):
+        shares = {
+            name: tenant["share"] if isinstance(tenant, Mapping) else tenant
+            for name, tenant in declared.items()
+        }
+        return labels(shares)
+    work: Counter[str] = Counter()
+    for path in recordings:
+        for workflow in read_episode(path).workflows:
+            if workflow.tenant is not None:
+                declared_work = sum(function.computation for function in workflow.functions)
+                work[workflow.tenant] += workflow.work or declared_work
+    return labels(work)
 
 
 def labels(shares: Mapping[str, float]) -> dict[str, str]:
@@ -52,83 +79,34 @@ def colours(label_of: Mapping[str, str]) -> dict[str, str]:
     return named | ({OTHERS: palette.KINDS["reference"]} if OTHERS in label_of.values() else {})
 
 
-def capacity_used(
-    timeline: Timeline, label_of: Mapping[str, str], edges: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Share of the cluster's computing capacity that went to whom; {} without labels or tenants.
+def capacity_used(timeline: Timeline, edges: np.ndarray) -> dict[str, np.ndarray]:
+    """Share of the cluster's computing capacity that went to whom; {} without tenants.
 
-    Args:
-        label_of: from `labels`.
-        edges: (B + 1,) seconds, of the bins.
-
-    Returns:
-        (B,) by label: mean over a bin of the speed of all its containers / computing capacity.
+    By label (B,): mean over bins of the speed of its containers / computing capacity of all nodes.
+    The bins are between `edges`, (B + 1,) seconds.
     """
-    if not label_of or not timeline.tenants:
-        return {}
-    used = {label: np.zeros(len(edges) - 1) for label in label_of.values()}
-    containers = timeline.containers
-    owners = np.array([label_of[tenant] for tenant in timeline.tenants])[containers["wf_id"]]
     capacity = sum(node.computing_capacity for node in timeline.nodes)
-    for index, node in enumerate(timeline.nodes):
-        here = containers["node"] == index
-        # All threads of a node have the same speed, so containers share it in constant ratios.
-        everyone = _weight_over(node.times, containers[here])
-        each = np.divide(node.cpu, everyone, out=np.zeros(len(node.cpu)), where=node.cpu > 0)
-        for label, share in used.items():
-            own = each * _weight_over(node.times, containers[here & (owners == label)])
-            share += mean_over(node.times, own, edges) * (node.computing_capacity / capacity)
+    used = {label: np.zeros(len(edges) - 1) for label in timeline.nodes[0].cpu_of}
+    for node in timeline.nodes:
+        for label, cpu in node.cpu_of.items():
+            used[label] += mean_over(node.times, cpu, edges) * (node.computing_capacity / capacity)
     return used
 
 
-def _weight_over(times: np.ndarray, containers: np.ndarray) -> np.ndarray:
-    """(K,) speed of what runs at each time, in threads that have all the memory they need."""
-    memory = np.minimum(1.0, containers["memory_alloc"] / containers["memory_req"])
-    weights = memory * containers["parallelism"]
-
-    def before(event: str) -> np.ndarray:
-        order = np.argsort(containers[event])
-        sums = np.concatenate([[0.0], np.cumsum(weights[order])])
-        return np.asarray(sums[np.searchsorted(containers[event][order], times, side="right")])
-
-    return before("start_time") - before("completion_time")
-
-
-def mean_flow_times(workflows: pd.DataFrame, label_of: Mapping[str, str]) -> pd.DataFrame:
-    """How long the workflows of each tenant took.
-
-    Args:
-        workflows: of the recorded episodes: policy, tenant, flow_time (s).
-
-    Returns:
-        A row a policy and label: policy, tenant, flow_time (its mean, s), workflows (their number).
-    """
-    rows = workflows.assign(tenant=workflows["tenant"].map(label_of))
-    by_tenant = rows.groupby(["policy", "tenant"], sort=False)["flow_time"]
-    return by_tenant.agg(flow_time="mean", workflows="size").reset_index()
-
-
-def share_curves(
-    shares: Shares, label_of: Mapping[str, str]
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """(T,) core-seconds received and (T,) entitled by label."""
-    names = np.array([label_of.get(tenant, "") for tenant in shares.tenants])
-    return {
-        label: tuple(
-            each[:, names == label].sum(axis=1) for each in (shares.received, shares.entitled)
-        )
-        for label in dict.fromkeys(label_of.values())
-    }
-
-
 def share_rows(shares: Shares, label_of: Mapping[str, str]) -> pd.DataFrame:
-    """The same for `episode_charts.shares`: tenant, what, time, core_seconds."""
+    """Core-seconds received and entitled, for charts: tenant (its label), what, time, ..."""
+    names = np.array([label_of.get(tenant, "") for tenant in shares.tenants.index])
     return pd.concat(
         pd.DataFrame(
-            {"tenant": label, "what": what, "time": shares.times.round(3), "core_seconds": curve}
+            {
+                "tenant": label,
+                "what": what,
+                "time": shares.times.round(3),
+                "core_seconds": curves[:, names == label].sum(axis=1),
+            }
         )
-        for label, curves in share_curves(shares, label_of).items()
-        for what, curve in zip(("received", "entitled"), curves, strict=True)
+        for label in dict.fromkeys(label_of.values())
+        for what, curves in (("received", shares.received), ("entitled", shares.entitled))
     )
 
 
@@ -136,26 +114,29 @@ def share_data(shares: Shares, label_of: Mapping[str, str]) -> dict[str, Any]:
     """What the page tells of the shares of an episode.
 
     Returns:
-        `told`, a line; `times` (s) and `curves`: label, received and entitled (core-seconds) at
+        `line`, a text; `times` (s) and `curves`: label, received and entitled (core-seconds) at
         these; `rows` of the table: label, tenant and what `SHARE_COLUMNS` call, who has most
         tickets first.
     """
-    most_first = np.lexsort([-shares.entitled[-1], -shares.tickets])
-    known = [place for place in most_first.tolist() if shares.tenants[place] in label_of]
+    table = shares.tenants[shares.tenants.index.isin(label_of)]
+    table = table.sort_values(["tickets", "entitled"], ascending=False, kind="stable")
     quantum = f"{exact(shares.quantum)} core-second{'' if shares.quantum == 1 else 's'}"
+    curves: dict[str, list[Any]] = {}
+    for (label, _), rows in share_rows(shares, label_of).groupby(["tenant", "what"], sort=False):
+        curves.setdefault(label, [label]).append(rows["core_seconds"].round(3).tolist())
     return {
-        "told": f"Jain's index {shares.jain:.3f}; a quantum is {quantum}",
+        "line": f"Jain's index {shares.jain:.3f}; a quantum is {quantum}",
         "times": shares.times.round(3).tolist(),
-        "curves": [
-            [label, received.round(3).tolist(), entitled.round(3).tolist()]
-            for label, (received, entitled) in share_curves(shares, label_of).items()
-        ],
+        "curves": list(curves.values()),
         "rows": [
             [
-                label_of[shares.tenants[place]],
-                shares.tenants[place],
-                *(cell(shares, place) for cell in SHARE_COLUMNS.values()),
+                label_of[tenant],
+                tenant,
+                *(
+                    exact(row[column], shown, "+" if column == "last_lag" else "")
+                    for column, shown in SHARE_COLUMNS.values()
+                ),
             ]
-            for place in known
+            for tenant, row in table.iterrows()
         ],
     }

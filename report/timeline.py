@@ -3,10 +3,8 @@
 The one source of the page, the Gantt picture and the trace, whatever the world of the episode.
 """
 
-from __future__ import annotations
-
-import heapq
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,28 +15,11 @@ from env.base.errors import located
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
-from env.sim.state.history import leases_of, warm_periods_of
+from env.sim.node.node_status import tenants_of, thread_speeds
+from env.sim.state.history import WarmPeriod, leases_of, warm_periods_of
+from env.sim.view.hardware import NumaNode
 from env.sim.view.raw_env import RawEnv
-from evaluation.shares import Shares, is_shared, shares_of
-
-WARM = np.dtype(
-    [
-        ("node", np.int64),  # as of containers, as is the next
-        ("lane", np.int64),
-        ("begin", np.float64),  # s
-        ("end", np.float64),
-    ]
-)
-
-LEASE = np.dtype(
-    [
-        ("node", np.int64),  # as of containers: the first of its server
-        ("nodes", np.int64),  # how many the server has
-        ("begin", np.float64),  # s
-        ("end", np.float64),
-        ("rent", np.float64),  # USD
-    ]
-)
+from evaluation.shares import Shares, shares_of
 
 
 class Phase(NamedTuple):
@@ -70,6 +51,7 @@ class NodeUse:
         times: (K,) seconds, from 0 to its last completion.
         cpu: (K,) speed of all running containers / computing capacity.
         memory: (K,) memory given / memory of the node; above 1 when over-committed.
+        cpu_of: (K,) part of `cpu` by the label of tenants.
     """
 
     server: str
@@ -79,17 +61,19 @@ class NodeUse:
     times: np.ndarray
     cpu: np.ndarray
     memory: np.ndarray
+    cpu_of: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A finished episode.
+    """A finished episode. Nodes have the numbers of `nodes`, times are seconds.
 
     Attributes:
         name: of the episode file.
-        containers: (C,) from `containers_of`, with their lanes.
-        warm: WARM (I,), idle containers.
-        leases: LEASE (L,), server by server; one for each time that a server was up.
+        containers: from `containers_of`, with their lanes.
+        warm: idle containers: node, lane, begin, end.
+        leases: each time that a server was up, server by server: node (its first one), nodes (how
+            many it has), begin, end, rent (USD).
         nodes: every NUMA node of the cluster.
         flow_times: (W,) seconds from arrival to completion of every workflow.
         tenants: whose each workflow is; empty where nobody is told apart.
@@ -98,9 +82,9 @@ class Timeline:
     """
 
     name: str
-    containers: np.ndarray
-    warm: np.ndarray
-    leases: np.ndarray
+    containers: pd.DataFrame
+    warm: pd.DataFrame
+    leases: pd.DataFrame
     nodes: tuple[NodeUse, ...]
     flow_times: np.ndarray
     tenants: tuple[str, ...]
@@ -124,61 +108,75 @@ class Timeline:
 
     def queue(self, node: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(times, containers that wait for memory), of a node or of the whole cluster."""
-        there = self.containers["node"] == node if node is not None else slice(None)
-        return _waiting(self.containers[there], "creation_time", "start_time")
+        there = self.containers
+        if node is not None:
+            there = there[there["node"] == node]
+        return _waiting(there, "creation_time", "start_time")
 
     def central_queue(self) -> tuple[np.ndarray, np.ndarray]:
         """(times, functions that wait centrally)."""
         return _waiting(self.containers, "submission_time", "dispatch_time")
 
 
-def read_timeline(path: str | os.PathLike[str]) -> Timeline:
-    """Replays an episode file.
+def read_timeline(
+    path: str | os.PathLike[str], label_of: Mapping[str, str] | None = None
+) -> Timeline:
+    """Replays an episode file, see `timeline_of`.
 
     Raises:
         InputError: one line with the file and what is wrong with it.
     """
     episode = read_episode(path)
     with located(str(path)):
-        return timeline_of(played(episode), episode.name)
+        return timeline_of(played(episode), episode.name, label_of)
 
 
-def timeline_of(env: RawEnv, name: str) -> Timeline:
+def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = None) -> Timeline:
     """What happened in a finished `RawEnv(..., record=True)`.
 
     Args:
         env: with no workflow recycled.
         name: of the episode.
+        label_of: what charts call tenants, whose use of CPU is told apart by these labels.
     """
     containers = containers_of(env)
     end = float(containers["completion_time"].max())
-    warm = _warm(env, end)
+    warm = pd.DataFrame(warm_periods_of(env.history), columns=WarmPeriod._fields).assign(lane=0)
+    warm["end"] = warm["end"].clip(upper=end)
+    warm = warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
+    label_of = label_of or {}
+    owners = np.array([label_of.get(tenant, "") for tenant in env.tenants])
+    labels = list(dict.fromkeys(label_of.values())) if env.tenants else []
     nodes = []
     for index in range(len(env.state.nodes)):
         server, server_id, node_id = env.place_of(index)
         node = env.cluster.servers[server][server_id].numa_nodes[node_id]
         mine, idle = containers["node"] == index, warm["node"] == index
         lanes, count = _lanes(
-            np.concatenate([containers["submission_time"][mine], warm["begin"][idle]]),
-            np.concatenate([containers["completion_time"][mine], warm["end"][idle]]),
+            np.concatenate([containers.loc[mine, "submission_time"], warm.loc[idle, "begin"]]),
+            np.concatenate([containers.loc[mine, "completion_time"], warm.loc[idle, "end"]]),
         )
-        containers["lane"][mine], warm["lane"][idle] = np.split(lanes, [int(mine.sum())])
-        times, use = zip(*node.utilisation_records(containers[mine]), strict=True)
-        cpu, memory, *_ = np.array(use).T
-        where = f"{server} {server_id}", node_id
-        nodes.append(NodeUse(*where, count, node.computing_capacity, np.array(times), cpu, memory))
-    ends = np.zeros(len(env.arrival_times))
-    np.maximum.at(ends, containers["wf_id"], containers["completion_time"])
+        containers.loc[mine, "lane"], warm.loc[idle, "lane"] = np.split(lanes, [mine.sum()])
+        nodes.append(
+            NodeUse(
+                f"{server} {server_id}",
+                node_id,
+                count,
+                node.computing_capacity,
+                *_use(node, containers[mine].to_records(), owners, labels),
+            )
+        )
+    ends = containers.groupby("wf_id")["completion_time"].max()
     return Timeline(
         name,
         containers,
         warm,
         leases=_leases(env, end),
         nodes=tuple(nodes),
-        flow_times=ends - np.array(env.arrival_times),
+        flow_times=ends.to_numpy() - np.array(env.arrival_times),
         tenants=env.tenants,
         templates=tuple(workflow.template for workflow in env.workload.workflows),
-        shares=shares_of(env) if is_shared(env) else None,
+        shares=shares_of(env),
     )
 
 
@@ -195,14 +193,14 @@ def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.nd
     return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
 
-def containers_of(env: RawEnv) -> np.recarray:
-    """A record a run of a function, in the order of their dispatch.
+def containers_of(env: RawEnv) -> pd.DataFrame:
+    """A row a run of a function, in the order of their dispatch.
 
     Args:
         env: a finished `RawEnv(..., record=True)`.
 
     Returns:
-        (C,): wf_id, fn_id, node (index into `Timeline.nodes`), lane (row within its node, so that
+        wf_id, fn_id, node (index into `Timeline.nodes`), lane (row within its node, so that
         containers of a row never overlap; 0 here), computation (operations), memory_req (MB),
         memory_alloc (MB), parallelism; and seconds: submission_time, or when it was preempted
         before; dispatch_time, as it leaves the central queue; ready_time, its server is up;
@@ -233,51 +231,61 @@ def containers_of(env: RawEnv) -> np.recarray:
         "start_time": started,
         "completion_time": runs["end_time"],
     }
-    return pd.DataFrame(columns).to_records(index=False)
+    return pd.DataFrame(columns)
 
 
-def _warm(env: RawEnv, end: float) -> np.ndarray:
-    """Idle containers up to the end of the episode."""
-    found = [
-        (period.node, 0, period.begin, min(period.end, end))
-        for period in warm_periods_of(env.history)
-        if period.begin < min(period.end, end)
-    ]
-    return np.array(found, WARM)
+def _leases(env: RawEnv, end: float) -> pd.DataFrame:
+    """See `Timeline`; where no lease ends, servers are up until the end of the episode."""
+    columns = ("server", "begin", "end", "rent")
+    leases = pd.DataFrame(leases_of(env.history), columns=columns)
+    if env.rules.lease.kind == "always":
+        leases["end"] = end
+    servers = env.state.servers[leases.pop("server").astype(int)]
+    return leases.assign(node=servers["first_node"], nodes=servers["node_count"])
 
 
-def _leases(env: RawEnv, end: float) -> np.ndarray:
-    """Each time that a server was up, until the end of the episode where that is no lease's."""
-    servers, found = env.state.servers, []
-    for server, begin, until, rent in leases_of(env.history):
-        if env.rules.lease.kind == "always":
-            until = end
-        node, nodes = int(servers[server]["first_node"]), int(servers[server]["node_count"])
-        found.append((node, nodes, begin, until, rent))
-    return np.array(found, LEASE)
+def _use(
+    node: NumaNode, containers: np.recarray, owners: np.ndarray, labels: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """times, CPU, memory and CPU by label of a node, see `NodeUse`.
+
+    Args:
+        node: of the cluster.
+        containers: that ran there.
+        owners: the label of every workflow's tenant, where there are `labels`.
+    """
+    starts, ends = containers["start_time"], containers["completion_time"]
+    times = np.unique(np.concatenate([[0.0], starts, ends]))
+    cpu, memory = np.zeros(len(times)), np.zeros(len(times))
+    cpu_of = {label: np.zeros(len(times)) for label in labels}
+    for index, time in enumerate(times):
+        active = containers[(starts <= time) & (time < ends)]
+        threads, wf_ids = active["parallelism"], active["wf_id"]
+        tenants = tenants_of(node.state, wf_ids)
+        share = thread_speeds(node.state, tenants, threads, node.cpu, node.single_core_speed)
+        ratio = np.minimum(1.0, active["memory_alloc"] / active["memory_req"])
+        speeds = np.maximum(1, (ratio * share * threads).astype(np.int64))
+        cpu[index] = speeds.sum() / node.computing_capacity
+        memory[index] = active["memory_alloc"].sum() / node.memory
+        for label, part in cpu_of.items():
+            part[index] = speeds[owners[wf_ids] == label].sum() / node.computing_capacity
+    return times, cpu, memory, cpu_of
 
 
 def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
     """The lowest free row for whatever lasts from a begin to an end; and how many rows."""
-    lanes = np.zeros(len(begins), np.int64)
-    busy: list[tuple[float, int]] = []  # (until, lane)
-    free: list[int] = []
-    count = 0
+    lanes, count = np.zeros(len(begins), np.int64), 0
+    free_from = np.full(len(begins) + 1, -np.inf)
     for index in np.argsort(begins, kind="stable"):
-        while busy and busy[0][0] <= begins[index]:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        if not free:
-            free.append(count)
-            count += 1
-        lanes[index] = heapq.heappop(free)
-        heapq.heappush(busy, (float(ends[index]), int(lanes[index])))
+        lane = int(np.argmax(free_from[: count + 1] <= begins[index]))
+        lanes[index], free_from[lane] = lane, ends[index]
+        count = max(count, lane + 1)
     return lanes, count
 
 
-def _waiting(containers: np.ndarray, begin: str, end: str) -> tuple[np.ndarray, np.ndarray]:
+def _waiting(containers: pd.DataFrame, begin: str, end: str) -> tuple[np.ndarray, np.ndarray]:
     """(times, containers that are between two of their moments from then on), from 0."""
     waiting = containers[containers[begin] < containers[end]]
-    changes = np.concatenate([[0.0], waiting[begin], waiting[end]])
-    steps = np.repeat([0, 1, -1], [1, len(waiting), len(waiting)])
-    times, which = np.unique(changes, return_inverse=True)
-    return times, np.bincount(which, weights=steps).cumsum().astype(np.int64)
+    steps = pd.Series(0, [0.0]), pd.Series(1, waiting[begin]), pd.Series(-1, waiting[end])
+    count = pd.concat(steps).groupby(level=0).sum().cumsum()
+    return count.index.to_numpy(), count.to_numpy()

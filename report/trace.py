@@ -3,18 +3,16 @@
 The JSON of the Trace Event Format: a process a server, a thread a NUMA node, counters beside them.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from env.base.files import written_whole
-from report.episode_command import convert_episode
+from report.episode_command import command
 from report.timeline import PHASES, Timeline, read_timeline
 
 Event = dict[str, Any]
@@ -35,28 +33,29 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
     """
     events: list[Event] = []
     servers: dict[str, int] = {}
-    thread = 0
+    threads: dict[tuple[int, int], tuple[int, int]] = {}  # by node and lane, with the process
     for index, node in enumerate(timeline.nodes):
         process = servers.setdefault(node.server, len(servers) + 1)
         if node.node_id == 0:
             events += _named("process", process, 0, node.server)
-        containers = timeline.containers[timeline.containers["node"] == index]
-        warm = timeline.warm[timeline.warm["node"] == index]
         called = f"NUMA node {node.node_id}"
         for lane in range(max(1, node.lanes)):
-            thread += 1  # numbers are unique over all processes, as those of an operating system
-            name = called if lane == 0 else f"{called} ({lane + 1})"
-            events += _named("thread", process, thread, name)
-            for container in containers[containers["lane"] == lane]:
-                events += _slices(process, thread, container, timeline)
-            for idle in warm[warm["lane"] == lane]:
-                events.append(_slice(process, thread, "warm and idle", idle["begin"], idle["end"]))
+            # Numbers are unique over all processes, as those of an operating system.
+            threads[index, lane] = process, len(threads) + 1
+            events += _named(
+                "thread", *threads[index, lane], f"{called} ({lane + 1})" if lane else called
+            )
         for name, times, values in (
             ("CPU (%)", node.times, 100.0 * node.cpu),
             ("memory (%)", node.times, 100.0 * node.memory),
             ("queue", *timeline.queue(index)),
         ):
             events += _counter(process, f"{called} {name}", name, times, values)
+    for container in timeline.containers.to_dict("records"):
+        events += _slices(*threads[container["node"], container["lane"]], container, timeline)
+    for idle in timeline.warm.to_dict("records"):
+        thread = threads[idle["node"], idle["lane"]]
+        events.append(_slice(*thread, "warm and idle", idle["begin"], idle["end"]))
     times, waiting = timeline.central_queue()
     if len(times) > 1:
         process = len(servers) + 1
@@ -75,48 +74,27 @@ def write_trace(timeline: Timeline, path: Path) -> None:
         temporary.write_text(json.dumps(trace_of(timeline), separators=(",", ":")))
 
 
-def write_traces(folder: Path) -> None:
-    """Makes `traces/NAME.json` of every `episodes/NAME.json` of an evaluation.
-
-    Raises:
-        InputError: one line with the episode file and what is wrong with it.
-    """
-    traces = folder / "traces"
-    for path in sorted((folder / "episodes").glob("*.json")):
-        traces.mkdir(exist_ok=True)
-        write_trace(read_timeline(path), traces / path.name)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    about = "Make a trace for ui.perfetto.dev or chrome://tracing from an episode file."
-    return convert_episode(
-        "trace", read_timeline, write_trace, Path("trace.json"), about, arguments
-    )
-
-
-def _slices(process: int, thread: int, container: np.record, timeline: Timeline) -> list[Event]:
+def _slices(
+    process: int, thread: int, container: Mapping[str, Any], timeline: Timeline
+) -> Iterator[Event]:
     """The container, then its phases."""
-    wf_id, fn_id = int(container["wf_id"]), int(container["fn_id"])
+    wf_id, fn_id = container["wf_id"], container["fn_id"]
     begin, end = container[PHASES[0].begin], container[PHASES[-1].end]
-    whole = _slice(process, thread, "container", begin, end)
-    whole["name"] = (
-        f"workflow {timeline.workflow_label(wf_id)} "
-        f"function {timeline.function_label(wf_id, fn_id)}"
-    )
-    whole["args"] = {
-        "operations": int(container["computation"]),
-        "memory required (MB)": int(container["memory_req"]),
-        "memory given (MB)": int(container["memory_alloc"]),
-        "parallelism": int(container["parallelism"]),
+    args = {
+        "operations": container["computation"],
+        "memory required (MB)": container["memory_req"],
+        "memory given (MB)": container["memory_alloc"],
+        "parallelism": container["parallelism"],
     }
     if timeline.tenants:
-        whole["args"]["tenant"] = timeline.tenants[wf_id]
-    phases = [
-        _slice(process, thread, phase.name, container[phase.begin], container[phase.end])
-        for phase in PHASES
-    ]
-    return [whole, *(phase for phase in phases if phase["dur"] > 0)]
+        args["tenant"] = timeline.tenants[wf_id]
+    workflow, function = timeline.workflow_label(wf_id), timeline.function_label(wf_id, fn_id)
+    name = f"workflow {workflow} function {function}"
+    yield _slice(process, thread, "container", begin, end) | {"name": name, "args": args}
+    for phase in PHASES:
+        part = _slice(process, thread, phase.name, container[phase.begin], container[phase.end])
+        if part["dur"] > 0:
+            yield part
 
 
 def _slice(process: int, thread: int, name: str, begin: float, end: float) -> Event:
@@ -136,9 +114,9 @@ def _counter(
 def _named(what: str, process: int, thread: int, name: str) -> list[Event]:
     """Events that name a process or thread, and say where it stands."""
     place = process if what == "process" else thread
-    told: dict[str, dict[str, Any]] = {"name": {"name": name}, "sort_index": {"sort_index": place}}
     return [
-        _event("M", f"{what}_{key}", process, thread, 0.0, args=args) for key, args in told.items()
+        _event("M", f"{what}_name", process, thread, 0.0, args={"name": name}),
+        _event("M", f"{what}_sort_index", process, thread, 0.0, args={"sort_index": place}),
     ]
 
 
@@ -150,6 +128,14 @@ def _event(kind: str, name: str, process: int, thread: int, seconds: float, **mo
 def _microseconds(seconds: float) -> int:
     return round(float(seconds) * 1e6)
 
+
+main = command(
+    "trace",
+    read_timeline,
+    write_trace,
+    Path("trace.json"),
+    "Make a trace for ui.perfetto.dev or chrome://tracing from an episode file.",
+)
 
 if __name__ == "__main__":
     sys.exit(main())

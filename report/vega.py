@@ -1,9 +1,4 @@
-"""What all charts of the report have in common, as Vega-Lite specifications in plain containers.
-
-Among it are axes: logarithms, their ticks, values far outside.
-"""
-
-from __future__ import annotations
+"""The parts that all charts of the report are made of, as Vega-Lite specifications in dicts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,14 +12,12 @@ HEIGHT = 320
 """Pixels of charts without a row a policy."""
 TEXTS = ("policy", "kind", "tenant", "part", "node", "what", "verdict", "scenario")
 """Fields that are no numbers."""
+STEPS = {"interpolate": "step-after", "strokeWidth": 2}
+"""The look of lines whose values hold until the next one."""
 LOG_FROM = 5.0
 """Axes are logarithmic where the largest value is this many times the smallest."""
 MOST_STEPS = 1000.0
 """Where it is more than this, ticks are at 1, 10, 100, ... alone."""
-FAR = 3.0
-"""Times the median distance from 0: how far an axis of differences or means goes at least."""
-MUCH_FARTHER = 1.5
-"""Times that, beyond which values are folded away: they would set the axis for all others."""
 
 
 def quantity(field: str, **options: Any) -> Spec:
@@ -37,10 +30,10 @@ def word(field: str, **options: Any) -> Spec:
     return {"field": field, "type": "nominal", **options}
 
 
-def by_name(field: str, looks: Mapping[str, Any]) -> Spec:
-    """A field of names: how each of them looks, without a legend."""
+def by_name(field: str, looks: Mapping[str, Any], legend: Spec | None = None) -> Spec:
+    """A field of names: how each of them looks."""
     scale = {"domain": list(looks), "range": list(looks.values())}
-    return word(field, legend=None, scale=scale)
+    return word(field, legend=legend, scale=scale)
 
 
 def tooltips(*fields: str, **titles: str) -> list[Spec]:
@@ -84,45 +77,27 @@ def is_wide(values: pd.Series) -> bool:
     return 0 < LOG_FROM * min(values) <= max(values)
 
 
-def axis(field: str, title: str, values: pd.Series, **options: Any) -> Spec:
-    """A field along an axis, which is logarithmic where `values` are wide."""
-    found = {"title": title, "scale": scale_of(values), "axis": ticks_of(values)}
-    return quantity(field, **(found | options))
+def axis(field: str, title: str, values: pd.Series, padding: int = 16, **options: Any) -> Spec:
+    """A field along an axis; where `values` are wide it is logarithmic, with ticks at 1, 2, 5, ...
 
-
-def scale_of(values: pd.Series, padding: int = 16) -> Spec:
-    """Logarithmic where values lie far apart; else with pixels of `padding` around them."""
-    if is_wide(values):
-        return {"type": "log", "nice": False, "padding": 24}
-    return {"zero": False, "nice": True, "padding": padding}
-
-
-def ticks_of(values: pd.Series) -> Spec:
-    """1, 2, 5, 10, ..., or powers of ten alone, where the axis of values is logarithmic."""
+    Args:
+        field, title: of the axis.
+        values: of the field.
+        padding: pixels around the values of an axis that is not logarithmic.
+        options: of the channel.
+    """
     if not is_wide(values):
-        return {}
+        linear = {"zero": False, "nice": True, "padding": padding}
+        return quantity(field, title=title, scale=linear, **options)
     low, high = min(values), max(values)
     steps = (1,) if high / low > MOST_STEPS else (1, 2, 5)
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
-    return {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
+    shown = {"values": [tick for tick in ticks if low <= tick <= high], "format": ",~g"}
+    scale = {"type": "log", "nice": False, "padding": 24}
+    return quantity(field, title=title, scale=scale, **{"axis": shown} | options)
 
 
 def on_axis(low: pd.Series, values: pd.Series) -> pd.Series:
     """Where intervals are drawn from: a logarithmic axis of `values` has no 0."""
     return low.clip(lower=values.min() / 2) if is_wide(values) else low
-
-
-def end_of_axis(values: pd.Series, highs: pd.Series) -> float:
-    """Beyond which values are folded away; infinity where none lies far outside.
-
-    Args:
-        values: means.
-        highs: upper ends of their intervals: the axis shows those of what it shows whole.
-    """
-    end = FAR * values[values != 0].abs().median()
-    if not values.max() > MUCH_FARTHER * end:
-        return np.inf
-    while (cut := highs[(values <= end) & (highs > end)]).size:
-        end = cut.max()
-    return float(end)

@@ -1,14 +1,11 @@
 """What an evaluation was about, in a few words: what J is, and the world that was played."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from env.base.schema import validated
 from env.score.metrics import Metric
 from env.score.reward import Objective
 from env.sim.declared.hardware import cluster_from_config
@@ -18,7 +15,6 @@ from env.workloads.generator import WorkloadConfig
 from env.workloads.source import is_trace
 from report.digits import exact
 from report.summary import RANKED_BY
-from report.sweep import Scenarios
 
 TERMS = {
     "time_weight": "mean slowdown",
@@ -29,19 +25,16 @@ TERMS = {
 """Of J, by their weights."""
 
 Metrics = Mapping[str, Metric[Any]]
+Scenarios = Mapping[str, Mapping[str, Any]]
+"""Of run.json: the swept keys and their values, by the name of the scenario."""
 
 
-def with_weights(metrics: Metrics, run: Mapping[str, Any], where: str) -> Metrics:
-    """The metrics, J in the weights of a run.json: `mean slowdown + 0.1 * cost ratio`.
-
-    Raises:
-        InputError: the file, `where`, has no weights.
-    """
+def with_weights(metrics: Metrics, run: Mapping[str, Any]) -> Metrics:
+    """The metrics, J in the weights of a run.json: `mean slowdown + 0.1 * cost ratio`."""
     groups = {key.partition(".")[0] for key in swept(run["scenarios"])}
     if "objective" in groups:
         return metrics
-    objective = validated(Objective, run["config"]["objective"], f"{where}: config.objective")
-    weights = objective.model_dump()
+    weights = Objective.model_validate(run["config"]["objective"]).model_dump()
     lease = Lease.model_validate(run["config"]["lease"])
     if lease.kind == "always" and not lease.charged and "lease" not in groups:
         weights["cost_weight"] = 0.0  # nothing is paid

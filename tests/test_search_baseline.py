@@ -94,10 +94,8 @@ def test_the_command_leaves_a_baseline(command: Command, tmp_path: Path) -> None
 BAD = {
     "a key": (["search.candidtes=3"], "did you mean 'search.candidates'?"),
     "a range": (["search.rent=[2,1]"], "found [2.0, 1.0]"),
-    "half a range": (["search.rent=[0,1]"], "rent is [least, most], both above 0, or [0, 0]"),
-    "all left out": (["search.finish=[0,0]", "search.rent=[0,0]"], "nothing to search"),
+    "half a range": (["search.rent=[0,1]"], "search.rent: [least, most] are both above 0, or [0"),
     "no end": (["search.rent=[1,1e308]"], "search.rent.1: Input should be less than"),
-    "rounds": (["search.candidates=32"], "6 rounds need 64, found 32"),
     "episodes": (["search.episodes=0"], "search.episodes"),
     "a seed": (["seed=-1"], "seed"),
     "an option": (["objective=speed"], "objective=speed: unknown option"),

@@ -72,7 +72,7 @@ def test_every_experiment_is_played(experiment: str, command: Command, tmp_path:
     page = (run / "report.html").read_text()
     assert 'id="shares-upper"' in page and ">Shares of tenants</h2>" in page
     for policy, shares in shares_on(page).items():
-        assert shares["told"].startswith(f"Jain's index {found.loc[policy, 'jain']:.3f};")
+        assert shares["line"].startswith(f"Jain's index {found.loc[policy, 'jain']:.3f};")
         received = [sum(row) for row in zip(*(one[1] for one in shares["curves"]), strict=True)]
         entitled = [sum(row) for row in zip(*(one[2] for one in shares["curves"]), strict=True)]
         assert received == pytest.approx(entitled, abs=0.01)
@@ -98,7 +98,7 @@ def test_who_floods_the_queue_takes_nothing_from_others(command: Command, tmp_pa
     finished(command, tmp_path, "tickets_flood")
     fcfs, stride = (recorded_shares(tmp_path, policy) for policy in ("fcfs", "stride"))
     assert stride.tickets == pytest.approx([1 / 3] * 3)
-    assert (stride.response[1:] < 0.7 * fcfs.response[1:]).all()
+    assert (stride.tenants["response"] < 0.7 * fcfs.tenants["response"])[1:].all()
     assert stride.jain > fcfs.jain
 
 
@@ -107,8 +107,8 @@ def test_who_joins_has_its_share_from_then_on(command: Command, tmp_path: Path) 
     finished(command, tmp_path, "tickets_joins")
     fcfs, stride = (recorded_shares(tmp_path, policy) for policy in ("fcfs", "stride"))
     for shares in (fcfs, stride):
-        carol = shares.tenants.index("carol")
+        carol = shares.tenants.index.get_loc("carol")
         assert (shares.entitled[shares.times < 20.0, carol] == 0).all()
         assert shares.entitled[-1, carol] > 0
-    assert stride.response[carol] < 0.8 * fcfs.response[carol]
+    assert stride.tenants["response"]["carol"] < 0.8 * fcfs.tenants["response"]["carol"]
     assert stride.jain > fcfs.jain

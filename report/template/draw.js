@@ -111,7 +111,7 @@ function namePoints(view) {
   view.data("names", points.map((point) => {
     // Vega knows its own objects again, so this has to be another.
     const named = {...structuredClone(point), text: ""};
-    const size = pen.measureText(named.name).width;
+    const size = pen.measureText(named.policy).width;
     const places = PLACES.map(([dx, dy, align]) => {
       const left = x(named.x) + dx - {left: 0, right: size, center: size / 2}[align];
       return {dx, dy, align, box: [left, y(named.y) + dy - 7, left + size, y(named.y) + dy + 7]};
@@ -121,7 +121,7 @@ function namePoints(view) {
       ?? (named.front || named.kind === "learned" ? near[0] ?? places[0] : undefined);
     if (!place) return named;
     taken.push(place.box);
-    return {...named, text: named.name, dx: place.dx, dy: place.dy, align: place.align};
+    return {...named, text: named.policy, dx: place.dx, dy: place.dy, align: place.align};
   })).runAsync();
 }
 

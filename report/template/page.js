@@ -75,10 +75,10 @@ const shareLines = ({times, curves}) => curves.flatMap(([tenant, received, entit
   Object.entries({received, entitled}).flatMap(([what, line]) =>
     line.map((core_seconds, index) => ({tenant, what, time: times[index], core_seconds}))));
 
-function tellShares(body, policy, {told, rows}) {
+function tellShares(body, policy, {line, rows}) {
   const cell = (kind, text) => Object.assign(document.createElement(kind), {textContent: text});
   const title = document.createElement("th");
-  title.append(Object.assign(cell("span", `${policy}: ${told}`), {className: "told"}));
+  title.append(Object.assign(cell("span", `${policy}: ${line}`), {className: "told"}));
   title.colSpan = rows[0]?.length ?? 1;
   const lines = [[title], ...rows.map(([label, tenant, ...cells]) => {
     const name = document.createElement("th");

@@ -10,7 +10,6 @@ from evaluation.statistics import (
     count_needed,
     distributions,
     estimate,
-    performance_profiles,
 )
 
 
@@ -94,11 +93,4 @@ def test_how_many_episodes_settle_a_difference() -> None:
     # The spread is sqrt(40 / 9) = 2.108: 2.093 of it / sqrt(20) is 0.99, 2.101 / sqrt(19) is 1.02.
     found = estimate([3.0, -1.0] * 5, 0.95)
     assert not found.clear and count_needed(found, 10, 1.0, 0.95) == 20
-    assert count_needed(found, 10, 0.0, 0.95) is None
-
-
-def test_profiles_by_hand() -> None:
-    # Episodes' best: 1, 2, 4. Ratios to it: 1, 3, 1 and 2, 1, 1.5.
-    values = np.array([[1.0, 6.0, 4.0], [2.0, 2.0, 6.0]])
-    found = performance_profiles(values, np.array([1.0, 1.5, 2.0, 3.0]))
-    assert found == pytest.approx(np.array([[2, 2, 2, 3], [1, 2, 3, 3]]) / 3)
+    assert count_needed(found, 10, 0.0, 0.95) == math.inf

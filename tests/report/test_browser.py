@@ -175,7 +175,7 @@ def test_shares_are_those_of_the_policies_that_are_chosen(browser: Any, tmp_path
             lines = page.evaluate("views['shares-upper'].data('shares')")
             last = {(each["tenant"], each["what"]): each["core_seconds"] for each in lines}
             for what in ("received", "entitled"):
-                shown = [last[tenant, what] for tenant in found.tenants]
+                shown = [last[tenant, what] for tenant in found.tenants.index]
                 assert shown == pytest.approx(getattr(found, what)[-1], abs=0.001)
 
 

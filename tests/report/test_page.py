@@ -228,7 +228,7 @@ def test_the_first_chart_is_the_paired_difference(tmp_path: Path) -> None:
     rows = differences_in(text)
     assert list(rows.index) == ["a", "b", "c"]
     assert rows["mean"].tolist() == [-0.2, 0.0, 0.05]
-    assert rows["told"].tolist() == ["-20%", "0%", "+5% [-7, +17]"]
+    assert rows["spread"].tolist() == ["-20%", "0%", "+5% [-7, +17]"]
     assert rows["clear"].tolist() == [True, False, False]
     # Of c the mean is one standard error, beyond which are 35% with 7 degrees of freedom.
     assert rows["p"].tolist() == ["<0.001", "1", "0.35"]

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from report import palette
-from report.tenants import OTHERS, capacity_used, colours, labels, mean_flow_times
+from report.tenants import OTHERS, capacity_used, colours, labels
 from report.timeline import Timeline, mean_over, timeline_of
 from tests.episodes import begun
 from tests.report.evaluations import rows_of, settings_in, write_page
@@ -18,7 +17,7 @@ from tests.report.recorded import finished_evaluation, played
 EDGES = np.array([0.0, 5.0, 10.0])
 
 
-def shared_node() -> Timeline:
+def shared_node(**label_of: str) -> Timeline:
     """Two functions of 2 threads on a node of 2 cores, so that a thread does 500 operations/s.
 
     That of `a` has all its memory and does 1,000 a second until 8 s, then 2,000 until 10 s; that of
@@ -32,30 +31,31 @@ def shared_node() -> Timeline:
     env = begun([0.0, 0.0], workflows, cluster, record=True, tenants=["a", "b"])
     env.step("box", 0, 0, 1024)
     env.step("box", 0, 0, 512)
-    return timeline_of(env, "shared")
+    return timeline_of(env, "shared", label_of)
 
 
 def test_tenants_share_a_node_by_the_speed_of_what_runs() -> None:
-    timeline = shared_node()
+    timeline = shared_node(a="a", b="b")
     assert timeline.tenants == ("a", "b")
-    used = capacity_used(timeline, labels({"a": 1.0, "b": 1.0}), EDGES)
+    used = capacity_used(timeline, EDGES)
     # Of 4,000 operations/s of both nodes.
     assert used["a"] == pytest.approx([1_000 / 4_000, (3 * 1_000 + 2 * 2_000) / 5 / 4_000])
     assert used["b"] == pytest.approx([500 / 4_000, 3 * 500 / 5 / 4_000])
 
 
 def test_small_tenants_are_together() -> None:
-    used = capacity_used(shared_node(), {"a": "a", "b": OTHERS}, EDGES)
+    used = capacity_used(shared_node(a="a", b=OTHERS), EDGES)
     assert used[OTHERS] == pytest.approx([0.125, 0.075])
-    together = capacity_used(shared_node(), {"a": OTHERS, "b": OTHERS}, EDGES)
+    together = capacity_used(shared_node(a=OTHERS, b=OTHERS), EDGES)
     assert together[OTHERS] == pytest.approx([0.375, 0.425])
 
 
 @pytest.mark.parametrize("policy", range(2))
 def test_tenants_together_use_what_is_used(policy: int) -> None:
-    timeline = timeline_of(played(policy, 0, 5, 6, 40.0, ["a", "b", "c"]), "several")
+    env = played(policy, 0, 5, 6, 40.0, ["a", "b", "c"])
+    timeline = timeline_of(env, "several", labels({"a": 1.0, "b": 1.0, "c": 1.0}))
     edges = np.linspace(0.0, timeline.end, 30)
-    used = capacity_used(timeline, labels({"a": 1.0, "b": 1.0, "c": 1.0}), edges)
+    used = capacity_used(timeline, edges)
     capacities = np.array([node.computing_capacity for node in timeline.nodes])
     assert capacities.tolist() == [4_000_000, 4_000_000, 16_000_000, 16_000_000]
     nodes = [mean_over(node.times, node.cpu, edges) for node in timeline.nodes]
@@ -71,22 +71,6 @@ def test_the_six_largest_have_names_and_colours() -> None:
         OTHERS: palette.KINDS["reference"],
     }
     assert list(colours(labels({"x": 1.0, "y": 2.0}))) == ["y", "x"]
-
-
-def test_mean_flow_times_by_policy_and_tenant() -> None:
-    workflows = pd.DataFrame(
-        {
-            "policy": ["p", "p", "p", "q", "q"],
-            "tenant": ["a", "a", "b", "b", "c"],
-            "flow_time": [1.0, 3.0, 10.0, 4.0, 4.0],
-        }
-    )
-    rows = mean_flow_times(workflows, {"a": "a", "b": OTHERS, "c": OTHERS})
-    assert [tuple(row) for row in rows.itertuples(index=False)] == [
-        ("p", "a", 2.0, 2),
-        ("p", OTHERS, 10.0, 1),
-        ("q", OTHERS, 4.0, 2),
-    ]
 
 
 def test_the_page_shows_tenants_where_there_are_some(tmp_path: Path) -> None:

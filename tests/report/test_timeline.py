@@ -29,7 +29,7 @@ def test_times_are_those_of_the_episode(path: Path) -> None:
     timeline = read_timeline(path)
     expected = read_episode(path).expected
     assert expected is not None
-    for container, run in zip(timeline.containers, expected.runs, strict=True):
+    for container, run in zip(timeline.containers.to_dict("records"), expected.runs, strict=True):
         assert (container["wf_id"], container["fn_id"]) == run.function
         assert container["submission_time"] == pytest.approx(run.submission_time, abs=1e-9)
         assert container["start_time"] == pytest.approx(run.start_time, abs=1e-9)
@@ -61,12 +61,12 @@ def test_every_phase_of_a_queued_world(tmp_path: Path) -> None:
     env = RawEnv([0.0, 5.0, 50.0], [resize] * 3, cluster, record=True, rules=rules, images=images)
     timeline = of_world(env, tmp_path)
     moments = ("submission_time", *(phase.end for phase in PHASES))
-    assert timeline.containers[list(moments)].tolist() == [
-        (0.0, 0.0, 20.0, 22.0, 22.0, 22.0, 32.0),
-        (5.0, 32.0, 32.0, 32.0, 32.0, 32.0, 42.0),
-        (50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 60.0),
+    assert timeline.containers[list(moments)].values.tolist() == [
+        [0.0, 0.0, 20.0, 22.0, 22.0, 22.0, 32.0],
+        [5.0, 32.0, 32.0, 32.0, 32.0, 32.0, 42.0],
+        [50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 60.0],
     ]
-    assert timeline.warm[["begin", "end"]].tolist() == [(42.0, 50.0)]
+    assert timeline.warm[["begin", "end"]].values.tolist() == [[42.0, 50.0]]
     times, waiting = timeline.central_queue()
     assert (times.tolist(), waiting.tolist()) == ([0.0, 5.0, 32.0], [0, 1, 0])
     (node,) = timeline.nodes
@@ -90,8 +90,8 @@ def test_times_of_any_world(tmp_path: Path, order: str) -> None:
             for lane in range(node.lanes):
                 busy = containers[(containers["node"] == index) & (containers["lane"] == lane)]
                 idle = warm[(warm["node"] == index) & (warm["lane"] == lane)]
-                spans = busy[["submission_time", "completion_time"]].tolist()
-                spans = sorted([*spans, *idle[["begin", "end"]].tolist()])
+                spans = busy[["submission_time", "completion_time"]].values.tolist()
+                spans = sorted([*spans, *idle[["begin", "end"]].values.tolist()])
                 assert all(later >= end for (_, end), (later, _) in pairwise(spans))
 
 
@@ -125,9 +125,9 @@ def test_leases_cover_what_runs_and_add_up_to_the_rent() -> None:
         env.step("box", 0, 0, 1024)
     timeline = timeline_of(env, "leases")
     # The second one ends after the hour, so another is paid.
-    assert timeline.leases[["node", "nodes", "begin", "end"]].tolist() == [
-        (0, 1, 0.0, 7200.0),
-        (0, 1, 7200.0, 10800.0),
+    assert timeline.leases[["node", "nodes", "begin", "end"]].values.tolist() == [
+        [0, 1, 0.0, 7200.0],
+        [0, 1, 7200.0, 10800.0],
     ]
     assert timeline.leases["rent"].tolist() == pytest.approx([1.2, 0.6])
     assert timeline.leases["rent"].sum() == pytest.approx(env.total_rent)

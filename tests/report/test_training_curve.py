@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agents.learned import metrics_file
-from report.training_curve import read_training
+from report.line_charts import read_training
 
 
 def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> None:

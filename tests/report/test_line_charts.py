@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from report.sweep import axes_of, places
+from report.line_charts import axes
 
 
 def named(*points: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -12,7 +12,7 @@ def named(*points: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("points", "axes"),
+    ("points", "keys"),
     [
         ([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], ["a"]),
         ([{"a": 1, "b": 0.5}, {"a": 2, "b": 0.7}], ["a", "b"]),
@@ -21,8 +21,8 @@ def named(*points: dict[str, Any]) -> dict[str, dict[str, Any]]:
         ([{"a": False, "b": 1}, {"a": True, "b": 1}], ["a"]),
     ],
 )
-def test_numbers_are_axes_and_else_words_are(points: list[dict[str, Any]], axes: list[str]) -> None:
-    assert axes_of(named(*points)) == axes
+def test_numbers_are_axes_and_else_words_are(points: list[dict[str, Any]], keys: list[str]) -> None:
+    assert list(axes(named(*points))) == keys
 
 
 def test_other_keys_are_panels() -> None:
@@ -31,7 +31,7 @@ def test_other_keys_are_panels() -> None:
         {"ratio": 0.7, "keep": "lru", "slow": 1},
         {"ratio": 0.3, "keep": "none", "slow": 1},
     )
-    assert places(scenarios, "ratio").values.tolist() == [
+    assert axes(scenarios)["ratio"].values.tolist() == [
         ["0", 0.3, "keep=lru"],
         ["1", 0.7, "keep=lru"],
         ["2", 0.3, "keep=none"],
@@ -40,5 +40,6 @@ def test_other_keys_are_panels() -> None:
 
 def test_what_is_no_number_is_written_as_in_a_configuration() -> None:
     scenarios = named({"patience": None}, {"patience": 60.0}, {"patience": "never"})
-    assert list(places(scenarios, "patience")["x"]) == ["null", "60.0", "never"]
-    assert set(places(scenarios, "patience")["panel"]) == {""}
+    (places,) = axes(scenarios).values()
+    assert list(places["x"]) == ["null", "60.0", "never"]
+    assert set(places["panel"]) == {""}
