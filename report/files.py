@@ -20,7 +20,7 @@ from report.summary_files import write_summary
 from report.table import summary_table
 from report.trace import write_traces
 from report.world import calm, with_weights
-from run.arguments import leaves
+from run.composing import leaves
 
 TOLD = ("policy", "episodes", "seed", "objective")
 """Keys of the configuration by which TensorBoard tells evaluations apart."""

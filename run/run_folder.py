@@ -3,22 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from env.base.errors import InputError
-from run.arguments import leaves
+from run.composing import leaves
 
 OUTPUTS = Path("outputs")
 MOST_CHARACTERS = 80
 """Of a name, which is part of the name of a folder."""
 HELD = {"train": "checkpoints", "evaluate": "run.json"}
-"""What the folder has in which a run of the command goes on."""
+"""By command, the file or folder in a run's folder that shows that the run can go on."""
 RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
-"""What is written first into the folder of a run, which a copy may lack, and what runs leave."""
+"""What runs write; a copy may lack the first of them."""
 ASSUMPTIONS = "assumptions.json"
-"""What a training assumes of what arrives; it is written before anything is made of that."""
+"""Assumptions of a training about its workload; it is written before there is any result."""
 _NAME = re.compile(rf"[\w.+-]{{1,{MOST_CHARACTERS}}}", re.ASCII)
 
 
@@ -36,11 +37,8 @@ def run_folder(name: str | None, typed: Sequence[str], resume: str | None, has: 
     now = datetime.now()
     folder = OUTPUTS / f"{now:%Y-%m-%d}" / _joined(f"{now:%H-%M-%S}", name or _chosen(typed))
     # Runs that begin in the same second are told apart.
-    count, found = 1, folder
-    while found.exists():
-        count += 1
-        found = folder.with_name(f"{folder.name}_{count}")
-    return found
+    others = (folder.with_name(f"{folder.name}_{number}") for number in count(2))
+    return next(each for each in chain([folder], others) if not each.exists())
 
 
 def job_folder(number: int, typed: Sequence[str]) -> str:

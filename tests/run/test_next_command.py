@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 
 from run.command import CONF, plain
 from run.next_command import PROJECT, evaluate_command
-from run.settings import WORLD
+from run.composing import WORLD
 from tests.commands import InProcess, doing
 
 
