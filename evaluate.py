@@ -67,7 +67,7 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, terminal: Console) -> 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     from evaluation.results import ResultsWriter
-    from run.command import StopOnSignals
+    from run.command import stop_on_signals
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     hidden = not terminal.is_terminal
@@ -75,7 +75,7 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, terminal: Console) -> 
     with (
         ResultsWriter(folder, evaluation.run, evaluation.known, evaluation.metrics) as writer,
         Progress(*columns, console=terminal, transient=True, disable=hidden) as progress,
-        StopOnSignals() as stop,
+        stop_on_signals() as stop,
     ):
         bar = progress.add_task("episodes", total=total, completed=len(writer.done))
         for played in evaluation.play(writer.done):

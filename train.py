@@ -51,7 +51,7 @@ def train(
     from agents.learned.run_files import tell_assumed
     from env.learn.multi_agent import register
     from evaluation.held_out import HeldOut
-    from run.command import StopOnSignals
+    from run.command import stop_on_signals
     from run.hparams import compared
     from run.next_command import curves_command, evaluate_command
     from run.ray_session import start_ray
@@ -68,7 +68,7 @@ def train(
         register()
         one = partial(learn, world=world, evaluate=held_out.evaluate)
         if settings.tune is None:
-            result, lost = one(config, settings, compared(config), folder, StopOnSignals())
+            result, lost = one(config, settings, compared(config), folder, stop_on_signals())
         else:
             from agents.learned.tuning import search
 
@@ -110,13 +110,8 @@ def learn(
     Returns:
         The evaluation at the end, and the error if all runners were lost.
     """
+    from agents.learned import checkpoint
     from agents.learned.algorithms import build, policy_spaces, run_config, set_progress
-    from agents.learned.checkpoint import (
-        RunState,
-        find_checkpoint,
-        load_checkpoint,
-        save_checkpoint,
-    )
     from agents.learned.cloning import warm_start
     from agents.learned.evaluator import Evaluator
     from agents.learned.fault_tolerance import RunnersLost
@@ -128,20 +123,26 @@ def learn(
     spaces = policy_spaces(environment, settings.agents.share_type_policy)
 
     # A new run, or one that goes on where a checkpoint was made.
-    state, checkpoint = RunState(), None
+    state, stored = checkpoint.RunState(), None
     if settings.resume is not None:
-        checkpoint = find_checkpoint(settings.resume)
-        state = load_checkpoint(checkpoint).state
+        stored = checkpoint.find_checkpoint(settings.resume)
+        state = checkpoint.load_checkpoint(stored).state
 
     started = time.monotonic() - state.seconds
-    algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
-    if checkpoint is None:
+    algorithm = build(run_config(settings, world, spaces, state.iteration), stored)
+    if stored is None:
         # Before any reward, what a hand-written scheduler would do.
         shared, seed = settings.agents.share_type_policy, algorithm.config.seed
         agreement = warm_start(algorithm, settings.algo, world, shared, seed)
         for policy, share in agreement.items():
             print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
     evaluator = Evaluator(evaluate, settings.held_out.share)
+
+    def save() -> None:
+        write_policy(folder / "policy", algorithm, environment, settings, config)
+        kept = settings.checkpoint.keep
+        checkpoint.save_checkpoint(algorithm, folder, state, config, kept)
+
     saved = state.seconds
     progress = settings.budget.progress(state.seconds, state.iteration)
     lost: RunnersLost | None = None
@@ -174,14 +175,12 @@ def learn(
             if state.is_best:
                 write_policy(folder / "policy_best", algorithm, environment, settings, config)
             if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
-                write_policy(folder / "policy", algorithm, environment, settings, config)
-                save_checkpoint(algorithm, folder, state, config, settings.checkpoint.keep)
+                save()
                 saved = state.seconds
             if state.evaluated == state.iteration and progress < 1:
                 report(evaluator.evaluate(algorithm, state), progress)
 
-        write_policy(folder / "policy", algorithm, environment, settings, config)
-        save_checkpoint(algorithm, folder, state, config, settings.checkpoint.keep)
+        save()
     result = evaluator.evaluate(algorithm, state)
     algorithm.stop()
     environment.close()

@@ -121,7 +121,7 @@ class Evaluation:
 
 def typed_command(job: Job) -> str:
     """The command without `resume`, so that typed again it gives the same from the start."""
-    given: Any = OmegaConf.to_container(job.hydra.hydra.overrides, resolve=False)
+    given: Any = OmegaConf.to_container(job.composed.hydra.overrides, resolve=False)
     words = [word for word in given["hydra"] + given["task"] if not word.startswith("resume=")]
     return " ".join(["python evaluate.py", *words])
 

@@ -5,10 +5,11 @@ import shutil
 import signal
 import sys
 from argparse import ArgumentError, ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple, NoReturn, Self
+from types import FrameType, SimpleNamespace
+from typing import Any, NamedTuple, NoReturn
 
 import hydra
 from hydra import initialize_config_dir
@@ -20,6 +21,7 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
 from run.composing import (
     TYPED,
+    Scenario,
     composed,
     expanded,
     of_resumed,
@@ -37,7 +39,7 @@ from run.run_folder import (
     run_folder,
     taken,
 )
-from run.sweep import Scenario, scenarios_of
+from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -45,8 +47,9 @@ PRINTING = (
     *("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--info", "-i"),
     *("--shell-completion", "-sc"),
 )
-"""Flags with which nothing runs, which are Hydra's own."""
-
+"""Hydra's own flags, with which nothing runs."""
+STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of a run that a signal stops."""
 COMPILING = "compiling, once after it is installed or changed: takes a minute or two"
 
 
@@ -54,13 +57,13 @@ class Job(NamedTuple):
     """One run of a command.
 
     Attributes:
-        hydra: its configuration with the node `hydra`.
+        composed: its configuration with the node `hydra`.
         config: the same in plain containers, without that node.
         scenarios: the points of its sweep; one where nothing is swept.
         folder: of its results.
     """
 
-    hydra: DictConfig
+    composed: DictConfig
     config: dict[str, Any]
     scenarios: list[Scenario]
     folder: Path
@@ -98,7 +101,7 @@ def run(prepare: Prepare, config_name: str) -> None:
                 # Some path among the arguments: in a folder that must not be read, or too long.
                 raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
             for job, program in zip(jobs, programs, strict=True):
-                HydraConfig.instance().set_config(job.hydra)
+                HydraConfig.instance().set_config(job.composed)
                 _run(job, program)
     except InputError as error:
         refuse(error)
@@ -117,10 +120,9 @@ def _prepared(jobs: Sequence[Job], prepare: Prepare, config_name: str) -> list[P
             print(COMPILING, file=sys.stderr, flush=True)
         programs = []
         for job in jobs:
-            HydraConfig.instance().set_config(job.hydra)
+            HydraConfig.instance().set_config(job.composed)
             programs.append(prepare(job))
-        scenarios = [scenario for job in jobs for scenario in job.scenarios]
-        check_effect(config_name, [(each.config, each.overrides) for each in scenarios])
+        check_effect(config_name, [scenario for job in jobs for scenario in job.scenarios])
     return programs
 
 
@@ -134,62 +136,46 @@ def _run(job: Job, program: Program) -> None:
             raise taken(folder) from None
     before = signal.signal(signal.SIGTERM, _leave)
     try:
-        OmegaConf.save(without_hydra(job.hydra), folder / TYPED.with_name("config.yaml"))
-        OmegaConf.save(job.hydra.hydra.overrides.task, folder / TYPED)
+        OmegaConf.save(without_hydra(job.composed), folder / TYPED.with_name("config.yaml"))
+        OmegaConf.save(job.composed.hydra.overrides.task, folder / TYPED)
         until_reader_leaves()(program)(folder)
-    except (KeyboardInterrupt, _Stopped) as error:
-        if not _forget(folder):
-            raise
-        print("stopped", file=sys.stderr)
-        code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
-        raise SystemExit(code) from None
-    except (SystemExit, InputError):  # as of how many cores there are, which only Ray knows
-        _forget(folder)
+    except (KeyboardInterrupt, SystemExit, InputError) as error:
+        code = getattr(error, "code", 128 + signal.SIGINT)
+        # A folder without any result goes; an error here is one that only Ray knows, as of cores.
+        if {path.name for path in folder.iterdir()} <= {".hydra", ASSUMPTIONS}:
+            shutil.rmtree(folder)
+            if not isinstance(error, InputError) and code in STOPPED:
+                print("stopped", file=sys.stderr)
+                raise SystemExit(code) from None
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _forget(folder: Path) -> bool:
-    """Removes the folder of a run that has left no result."""
-    nothing = {path.name for path in folder.iterdir()} <= {".hydra", ASSUMPTIONS}
-    if nothing:
-        shutil.rmtree(folder)
-    return nothing
-
-
-class _Stopped(SystemExit):
-    """A signal ends the program."""
-
-
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise _Stopped(128 + number)
+    raise SystemExit(128 + number)
 
 
-class StopOnSignals:
-    """Within it, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
+@contextmanager
+def stop_on_signals() -> Iterator[SimpleNamespace]:
+    """In the block, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
 
-    Attributes:
-        asked: whether a signal has come.
+    Yields an object whose `asked` says whether a signal has come.
     """
+    stop = SimpleNamespace(asked=False)
 
-    asked = False
-
-    def __enter__(self) -> Self:
-        self._before = {
-            number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
             raise KeyboardInterrupt
-        self.asked = True
+        stop.asked = True
         print("stopping soon, nothing is lost; once more stops at once", file=sys.stderr)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def refuse(error: InputError) -> NoReturn:
@@ -252,7 +238,11 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
     for (job, overrides), folder in zip(every, folders, strict=True):
         check_folder(folder.absolute(), resume)
         config = plain(job)
-        jobs.append(Job(job, config, scenarios_of(config, overrides), folder.absolute()))
+        if config.get("sweep") is None:
+            scenarios = [Scenario("", {}, config, overrides)]
+        else:
+            scenarios = scenarios_of(config, overrides)
+        jobs.append(Job(job, config, scenarios, folder.absolute()))
     return jobs
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from hydra import compose
@@ -32,6 +32,25 @@ OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.sea
 """Hydra's own settings that have an effect."""
 RUNS_CODE = re.compile(r"[+~]*(hydra|ray(=|\.address|\.runtime_env)|[^=]*@)|.*\.py", re.DOTALL)
 """An argument that says what runs on this machine."""
+
+
+Value = str | int | float | bool | None
+
+
+class Scenario(NamedTuple):
+    """A configuration that a job runs: its own, or that of a point of its sweep.
+
+    Attributes:
+        name: in tables: `keep_alive=lru sampling.ratio=0.5`; "" without a sweep.
+        point: the swept values by key or group.
+        config: composed there, in plain containers.
+        overrides: the arguments of the command, and the values of the point.
+    """
+
+    name: str
+    point: Mapping[str, Value]
+    config: dict[str, Any]
+    overrides: Sequence[Override]
 
 
 @contextmanager

@@ -6,17 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hydra import compose
-from hydra.core.override_parser.types import Override
 
 from env.base.errors import InputError
 from env.workloads.source import is_funded, is_trace
-from run.composing import at, leaves, plain
-
-Config = Mapping[str, Any]
-"""A composed configuration in plain containers."""
+from run.composing import Scenario, at, leaves, plain
 
 
-def void_keys(config: Config) -> Iterator[tuple[str, str]]:
+def void_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Keys without effect in a configuration, apart by blanks, and why; keys below them, too."""
     yield "workload.seed", "seed says it"
     queued = at(config, "dispatch.kind") == "queued"
@@ -59,18 +55,18 @@ def void_keys(config: Config) -> Iterator[tuple[str, str]]:
         yield "workload.container_cold_start", "weights are searched where containers start at once"
 
 
-def check_effect(command: str, jobs: Sequence[tuple[Config, Sequence[Override]]]) -> None:
-    """Refuses an override that changes nothing in any job, unless its value is the default.
+def check_effect(command: str, scenarios: Sequence[Scenario]) -> None:
+    """Refuses an override that changes nothing in any scenario, unless its value is the default.
 
     Args:
         command: name of its primary configuration.
-        jobs: the configuration and the overrides of each.
+        scenarios: of all its jobs.
 
     Raises:
         InputError: an override has no effect.
     """
     reasons: dict[str, str | None] = {}
-    for config, overrides in jobs:
+    for _, _, config, overrides in scenarios:
         void = {key: why for keys, why in void_keys(config) for key in keys.split()}
         for override in overrides:
             key = override.key_or_group.replace("/", ".")

@@ -5,40 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from hydra.core.override_parser.types import Override
 
 from env.base.errors import InputError
+from env.base.files import name_apart
 from env.base.schema import short
-from run.composing import WORLD, as_text, composed, leaves, plain
+from run.composing import WORLD, Scenario, Value, as_text, composed, leaves, plain
 
-Value = str | int | float | bool | None
 SWEPT = (*WORLD, "agents", "policy")
 """Groups and keys that can be swept: the world, and the policies. Seeds are a list anyway."""
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """A point of a sweep.
-
-    Attributes:
-        name: in tables: `keep_alive=lru sampling.ratio=0.5`; "" without a sweep.
-        point: the swept values by key or group.
-        config: composed there, in plain containers.
-        overrides: the arguments of the command, and the values of the point.
-    """
-
-    name: str
-    point: Mapping[str, Value]
-    config: dict[str, Any]
-    overrides: Sequence[Override]
-
-
 def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[Scenario]:
-    """The points of a sweep, the last key varying fastest; one without a sweep.
+    """The points of a sweep, the last key varying fastest.
 
     Args:
         config: of the command, in plain containers.
@@ -48,9 +30,7 @@ def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[
         InputError: `sweep` has another form, a key of it was typed too, or a point does not
             compose.
     """
-    sweep = config.get("sweep")
-    if sweep is None:
-        return [Scenario("", {}, config, overrides)]
+    sweep = config["sweep"]
     others = [each for each in overrides if each.key_or_group.split(".")[0] != "sweep"]
     scenarios = []
     for point in _points(sweep, others):
@@ -69,12 +49,11 @@ def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[
 
 def short_keys(keys: Iterable[str]) -> dict[str, str]:
     """Dotted keys as people read them: the last two parts, or as many as tell them apart."""
-    parts = {key: key.split(".") for key in keys}
-    for count in range(2, max(map(len, parts.values()), default=0) + 2):
-        names = {key: ".".join(words[-count:]) for key, words in parts.items()}
-        if len(set(names.values())) == len(names):
-            break
-    return names
+    parts = {key: tuple(key.split(".")) for key in keys}
+    return {
+        key: name_apart(own, [other for other in parts.values() if other != own], 2, ".")
+        for key, own in parts.items()
+    }
 
 
 def _points(sweep: Any, typed: Sequence[Override]) -> list[dict[str, Value]]:

@@ -17,7 +17,7 @@ from hydra import initialize_config_dir
 from env.base.errors import InputError
 from env.base.schema import short, validated
 from run.command import CONF
-from run.composing import TRAINING_WORLD, composed, plain
+from run.composing import TRAINING_WORLD, Scenario, composed, plain
 from run.effect import check_effect
 from run.settings import TrainSettings
 
@@ -37,7 +37,7 @@ def world(*overrides: str) -> dict[str, Any]:
         hydra, typed = composed("train", overrides)
         config = plain(hydra)
         settings = validated(TrainSettings, config, "train")
-        check_effect("train", [(config, typed)])
+        check_effect("train", [Scenario("", {}, config, typed)])
     for override in typed:
         key = override.key_or_group
         if re.split("[./]", key)[0] not in (*TRAINING_WORLD, "seed", "experiment"):

@@ -43,8 +43,8 @@ def doing(main: Main, check: Callable[[DictConfig], object] = lambda config: Non
     """Prepares a program that calls `main`, once `check` has let pass its configuration."""
 
     def prepare(job: Job) -> Callable[[Path], object]:
-        check(job.hydra)
-        return lambda folder: main(job.hydra, folder)
+        check(job.composed)
+        return lambda folder: main(job.composed, folder)
 
     return prepare
 

@@ -100,7 +100,7 @@ BAD = {
     "rounds": (["search.candidates=32"], "6 rounds need 64, found 32"),
     "episodes": (["search.episodes=0"], "search.episodes"),
     "a seed": (["seed=-1"], "seed"),
-    "an option": (["objective=speed"], "objective=speed: unknown option"),
+    "an option": (["objective=speed"], "Could not find 'objective/speed' Available options"),
     "free servers": (["cluster.server_types.large.hourly_rate=0"], "at least 1e-06 is needed"),
 }
 

@@ -8,8 +8,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from run.command import CONF, plain
-from run.next_command import PROJECT, evaluate_command
 from run.composing import WORLD
+from run.next_command import PROJECT, evaluate_command
 from tests.commands import InProcess, doing
 
 

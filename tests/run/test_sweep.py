@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from run.command import Job, Program
-from run.composing import as_text
-from run.sweep import Scenario, short_keys
+from run.composing import Scenario, as_text
+from run.sweep import short_keys
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY
 
