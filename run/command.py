@@ -19,26 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
-from run.composing import (
-    TYPED,
-    Scenario,
-    composed,
-    expanded,
-    of_resumed,
-    one_line_errors,
-    parsed,
-    plain,
-    without_hydra,
-)
-from run.run_folder import (
-    ASSUMPTIONS,
-    HELD,
-    check_folder,
-    goes_on,
-    job_folder,
-    run_folder,
-    taken,
-)
+from run import composing
+from run.composing import TYPED, Scenario, one_line_errors
+from run.run_folder import ASSUMPTIONS, HELD, check_folder, claim, job_folder, run_folder
 from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -127,21 +110,17 @@ def _prepared(jobs: Sequence[Job], prepare: Prepare, config_name: str) -> list[P
 
 
 def _run(job: Job, program: Program) -> None:
-    """Runs a job in its folder, which goes again if no result is left in it."""
-    folder = job.folder
-    try:
-        (folder / TYPED.parent).mkdir(parents=True)
-    except FileExistsError:  # it goes on, or another run began there in this moment
-        if not goes_on(folder, job.config.get("resume")):
-            raise taken(folder) from None
+    """Runs a job in its folder, which is removed if the job leaves no result in it."""
+    folder, config = job.folder, composing.without_hydra(job.composed)
+    claim(folder, job.config.get("resume"))
     before = signal.signal(signal.SIGTERM, _leave)
     try:
-        OmegaConf.save(without_hydra(job.composed), folder / TYPED.with_name("config.yaml"))
+        OmegaConf.save(config, folder / TYPED.with_name("config.yaml"))
         OmegaConf.save(job.composed.hydra.overrides.task, folder / TYPED)
         until_reader_leaves()(program)(folder)
     except (KeyboardInterrupt, SystemExit, InputError) as error:
         code = getattr(error, "code", 128 + signal.SIGINT)
-        # A folder without any result goes; an error here is one that only Ray knows, as of cores.
+        # An error after the checks is one that only Ray knows, as of cores.
         if {path.name for path in folder.iterdir()} <= {".hydra", ASSUMPTIONS}:
             shutil.rmtree(folder)
             if not isinstance(error, InputError) and code in STOPPED:
@@ -213,12 +192,12 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
         if not folder.is_dir():
             raise InputError(f"--config-dir: '{folder}' is not a folder")
         words.append(f"hydra.searchpath=[file://{folder}]")
-    typed = parsed(words, in_sweep=arguments.multirun)
+    typed = composing.parsed(words, in_sweep=arguments.multirun)
     if arguments.multirun:
-        each_words = expanded(typed)
+        each_words = composing.expanded(typed)
     else:
-        each_words = [of_resumed(typed, config_name == "train") + words]
-    every = [composed(config_name, job_words) for job_words in each_words]
+        each_words = [composing.of_resumed(typed, config_name == "train") + words]
+    every = [composing.composed(config_name, job_words) for job_words in each_words]
     first = every[0][0]
     given, name, resume = first.hydra, first.name, first.get("resume")
     with one_line_errors():
@@ -237,7 +216,7 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
     jobs = []
     for (job, overrides), folder in zip(every, folders, strict=True):
         check_folder(folder.absolute(), resume)
-        config = plain(job)
+        config = composing.plain(job)
         if config.get("sweep") is None:
             scenarios = [Scenario("", {}, config, overrides)]
         else:
@@ -249,8 +228,8 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
 def _own_keys(config_name: str) -> str:
     """A primary configuration as it is written, without its groups and what is Hydra's."""
     written = (CONF / f"{config_name}.yaml").read_text()
-    own = written.partition("\n\n")[2].partition("\nhydra:\n")[0]
-    return own.replace("$", "$$")  # the help is a template
+    keys = written.partition("\n\n")[2].partition("\nhydra:\n")[0]
+    return keys.replace("$", "$$")  # the help is a template
 
 
 OmegaConf.register_new_resolver("own_keys", _own_keys, replace=True)

@@ -38,7 +38,7 @@ Value = str | int | float | bool | None
 
 
 class Scenario(NamedTuple):
-    """A configuration that a job runs: its own, or that of a point of its sweep.
+    """A configuration that a job runs: that of the job, or of a point of its sweep.
 
     Attributes:
         name: in tables: `keep_alive=lru sampling.ratio=0.5`; "" without a sweep.

@@ -70,7 +70,7 @@ def connect(
                 runtime_env=runtime,
             )
         except OSError as error:
-            where = "RAY_TMPDIR" if address is None else f"ray.address: '{address}'"
+            where = "RAY_TMPDIR, its folder" if address is None else f"ray.address: '{address}'"
             raise InputError(f"{where}: {one_line(str(error))}") from None
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from env.base.errors import InputError
-from run.composing import leaves
+from run.composing import TYPED, leaves
 
 OUTPUTS = Path("outputs")
 MOST_CHARACTERS = 80
@@ -67,18 +67,25 @@ def check_folder(folder: Path, resume: str | None) -> None:
         raise InputError(
             f"'{folder}': '{there}' is no folder to write to: {error.strerror}"
         ) from None
-    if any((folder / left).exists() for left in RUN_FILES) and not goes_on(folder, resume):
-        raise taken(folder)
+    if any((folder / left).exists() for left in RUN_FILES):
+        _check_taken(folder, resume)
 
 
-def goes_on(folder: Path, resume: str | None) -> bool:
-    """Whether the run of the folder is the one that goes on."""
-    return resume is not None and Path(resume).absolute() == folder
+def claim(folder: Path, resume: str | None) -> None:
+    """Makes the folder of a run.
+
+    Raises:
+        InputError: another run has begun there since it was checked.
+    """
+    try:
+        (folder / TYPED.parent).mkdir(parents=True)
+    except FileExistsError:
+        _check_taken(folder, resume)
 
 
-def taken(folder: Path) -> InputError:
-    """Two runs in one folder."""
-    return InputError(f"'{folder}' has a run already: name a new folder")
+def _check_taken(folder: Path, resume: str | None) -> None:
+    if resume is None or Path(resume).absolute() != folder:
+        raise InputError(f"'{folder}' has a run already: name a new folder") from None
 
 
 def first_difference(

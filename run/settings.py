@@ -166,10 +166,10 @@ class RaySettings(Strict):
         if given:
             from ray.runtime_env import RuntimeEnv  # Ray takes seconds to import
 
-            known = sorted(key for key in RuntimeEnv.known_fields if not key.startswith("_"))
+            allowed = sorted(key for key in RuntimeEnv.known_fields if not key.startswith("_"))
             for key in given:
-                if key not in known:
-                    raise ValueError(f"{key}: unknown key, {nearest(key, known)}")
+                if key not in allowed:
+                    raise ValueError(f"{key}: unknown key, {nearest(key, allowed)}")
         return given
 
     @model_validator(mode="after")

@@ -51,8 +51,8 @@ def short_keys(keys: Iterable[str]) -> dict[str, str]:
     """Dotted keys as people read them: the last two parts, or as many as tell them apart."""
     parts = {key: tuple(key.split(".")) for key in keys}
     return {
-        key: name_apart(own, [other for other in parts.values() if other != own], 2, ".")
-        for key, own in parts.items()
+        key: name_apart(words, [other for other in parts.values() if other != words], 2, ".")
+        for key, words in parts.items()
     }
 
 

@@ -21,7 +21,6 @@ from ray.tune.search import BasicVariantGenerator
 
 from agents.learned.evaluator import Evaluated
 from env.base.files import written_whole
-from env.base.schema import validated
 from run.settings import Choices, Range, TrainSettings
 
 TRIALS = "trials"
@@ -72,7 +71,7 @@ def search(
         place.mkdir(parents=True, exist_ok=True)
         learn(
             config,
-            validated(TrainSettings, config, "trial"),
+            TrainSettings.model_validate(config),
             {**shown, **values},
             folder=place,
             stopping=nullcontext(SimpleNamespace(asked=False)),

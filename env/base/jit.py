@@ -51,8 +51,8 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
     config.CACHE_DIR = str(_cache_folder())
 
 # The engine allocates nothing, so reference counting (nrt) is off: 1.3 times the decisions a second
-# of benchmarks/simulator.py. Without wrappers for C it compiles in 42 s in place of 50 s. Without the
-# lock of the interpreter (nogil) other threads run meanwhile.
+# of benchmarks/simulator.py. Without wrappers for C it compiles in 42 s in place of 50 s. Without
+# the lock of the interpreter (nogil) other threads run meanwhile.
 OPTIONS = {
     "nopython": True,
     "boundscheck": None,  # NUMBA_BOUNDSCHECK says it

@@ -163,19 +163,20 @@ def _first_error(data: Any, error: ValidationError) -> str:
     errors = error.errors(include_url=False)
     first = errors[0]
     kind, context = first["type"], first.get("ctx", {})
-    path = ".".join(_written(data, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
+    path, message = _written(data, first["loc"]), first["msg"].removeprefix("Value error, ")
     if kind == "of_key":
-        path = ".".join([path, str(context["key"])] if path else [str(context["key"])])
+        path = [*path, str(context["key"])]
+    elif kind == "union_tag_not_found":
+        path, message = [*path, context["discriminator"].strip("'")], "missing, required"
     elif kind == "missing":
         missing = [each["loc"] for each in errors if each["type"] == kind]
-        path = listed([".".join([*_written(data, loc[:-1]), str(loc[-1])]) for loc in missing])
-        message = "missing, required"
+        keys = [".".join([*_written(data, loc[:-1]), str(loc[-1])]) for loc in missing]
+        path, message = [listed(keys)], "missing, required"
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
         message = f"a mapping is needed, found {short(first['input'])}"
-    elif kind not in ("value_error", "union_tag_invalid", "union_tag_not_found", "too_short"):
-        message += f", found {short(first['input'])}"  # the others say it themselves
-    return one_line(f"{path}: {message}" if path else message)
+    elif kind not in ("value_error", "union_tag_invalid", "too_short"):  # they say it themselves
+        message += f", found {short(first['input'])}"
+    return one_line(f"{'.'.join(path)}: {message}" if path else message)
 
 
 def _written(data: Any, location: Sequence[int | str]) -> list[str]:

@@ -132,12 +132,11 @@ class Rights:
     def transfer(
         self, ticket: Ticket, to: str, amount: Amount | None = None, by: str | None = None
     ) -> Ticket:
-        """Hands a ticket, or a part of it, over to a client or currency for good.
+        """Hands a ticket that is not lent, or a part of it, over for good.
 
         Args:
-            ticket: that is not lent.
-            to: who gets it.
-            amount: of the part; None: the whole ticket.
+            ticket: the whole one, of which `amount` goes if it is given.
+            to: the client or currency that gets it.
             by: the holder, or an inflator of the holder if that is a currency.
 
         Returns:
@@ -159,15 +158,12 @@ class Rights:
         return ticket
 
     def lend(self, lender: str, to: str | Mapping[str, Amount], by: str | None = None) -> Loan:
-        """Lends all tickets of a client or currency.
+        """Lends all tickets of a client or currency, borrowed ones too, until `give_back`.
 
         Args:
-            lender: whose; borrowed ones are lent further.
+            lender: whose tickets.
             to: who gets them, or how they are split among several: name to proportion.
             by: the lender, or an inflator of it if that is a currency.
-
-        Returns:
-            the loan, for `give_back`.
         """
         owner, tickets = self._find(lender, Holder), self.held_by(lender)
         proportions = {to: 1} if isinstance(to, str) else to
@@ -222,9 +218,8 @@ class Rights:
     def whole_tickets(self, rough: bool = False) -> dict[str, int]:
         """Values as whole tickets, which mechanisms take: at least 1 of each that is worth any.
 
-        Args:
-            rough: there are as many for those that compete, and not for all of the base, so that
-                rounding does not change the ratios of small ones.
+        If `rough`, the competing clients share as many as else the whole base has, so that rounding
+        does not change the ratios of small ones.
         """
         values = self.values()
         scale = whole_scale(sum(values.values(), Fraction(0)) if rough else self.base_amount)

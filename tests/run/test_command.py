@@ -10,7 +10,8 @@ import pytest
 from omegaconf import DictConfig
 
 from env.base.schema import validated
-from run.command import COMPILING, plain, stop_on_signals
+from run.command import COMPILING, stop_on_signals
+from run.composing import plain
 from run.next_command import PROJECT
 from run.settings import TrainSettings
 from tests.commands import Command, InProcess, doing, never, refused
