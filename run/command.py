@@ -21,7 +21,7 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
 from run import composing
 from run.composing import TYPED, Scenario, one_line_errors
-from run.run_folder import ASSUMPTIONS, HELD, check_folder, claim, job_folder, run_folder
+from run.run_folder import ASSUMPTIONS, HELD, check_folder, claim, numbered, run_folder
 from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -207,7 +207,7 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
             shared = [str(override.input_line) for override in of_all]
             sweep = Path(given.sweep.dir or run_folder(name, shared, None, None))
             folders = [
-                sweep / (job.hydra.sweep.subdir or job_folder(number, job.hydra.overrides.task))
+                sweep / (job.hydra.sweep.subdir or numbered(str(number), job.hydra.overrides.task))
                 for number, (job, _) in enumerate(every)
             ]
         else:

@@ -1,5 +1,7 @@
 """From the words of a command to a configuration; what is wrong with them is said in one line."""
 
+import json
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +32,8 @@ TYPED = Path(".hydra", "overrides.yaml")
 """The arguments of a run, in its folder."""
 OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.searchpath")
 """Hydra's own settings that have an effect."""
+UNQUOTED = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
+"""Text that Hydra reads as it is, without quotes."""
 RUNS_CODE = re.compile(r"[+~]*(hydra|ray(=|\.address|\.runtime_env)|[^=]*@)|.*\.py", re.DOTALL)
 """An argument that says what runs on this machine."""
 
@@ -238,6 +242,30 @@ def as_text(key: str, value: str) -> str:
         r'(\\*)("|\Z)', lambda match: 2 * match[1] + match[2].replace('"', r"\""), literal
     )
     return f'{key}="{literal}"'
+
+
+def assigned(key: str, value: Any) -> str:
+    """The argument by which `key` gets a value."""
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    """As Hydra reads it, whose mappings have keys without quotes."""
+    if isinstance(value, Mapping):
+        inner = ",".join(f"{key}:{_written(each)}" for key, each in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, Path):
+        value = shorter_path(value)
+    if isinstance(value, str):
+        return value if UNQUOTED.fullmatch(value) else as_text("", value)[1:]
+    return json.dumps(value)
+
+
+def shorter_path(path: Path) -> str:
+    """From the working directory, where that is not the longer way."""
+    return min(os.path.relpath(path), str(path), key=len)
 
 
 def leaves(key: str, tree: Any) -> Iterator[tuple[str, Any]]:

@@ -1,8 +1,5 @@
 """The command that a finished run names as the next one, as it works where the user stands."""
 
-import json
-import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,10 +10,7 @@ from hydra import compose
 from hydra.core.hydra_config import HydraConfig
 
 from run.command import PROJECT
-from run.composing import WORLD, as_text, plain
-
-_PLAIN = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
-"""Text that Hydra reads as it is, without quotes."""
+from run.composing import WORLD, assigned, plain, shorter_path
 
 
 def evaluate_command(config: Mapping[str, Any], **players: Any) -> str:
@@ -28,14 +22,14 @@ def evaluate_command(config: Mapping[str, Any], **players: Any) -> str:
     """
     sources = HydraConfig.get().runtime.config_sources
     folders = [Path(each.path) for each in sources if each.provider.endswith("in command-line")]
-    given = [word for folder in folders for word in ("--config-dir", _path(folder))]
-    words = [*same_world(config), *(_assigned(key, value) for key, value in players.items())]
-    return _typed(_path(PROJECT / "evaluate.py"), *given, *words)
+    given = [word for folder in folders for word in ("--config-dir", shorter_path(folder))]
+    words = [*same_world(config), *(assigned(key, value) for key, value in players.items())]
+    return _typed(shorter_path(PROJECT / "evaluate.py"), *given, *words)
 
 
 def curves_command(folder: Path) -> str:
     """The command that shows the curves of a run."""
-    return _typed("-m", "tensorboard.main", "--logdir", _path(folder))
+    return _typed("-m", "tensorboard.main", "--logdir", shorter_path(folder))
 
 
 def same_world(config: Mapping[str, Any]) -> list[str]:
@@ -66,7 +60,7 @@ def _changes(key: str, before: Any, now: Any) -> Iterator[str]:
     """Overrides that make one value of another; mappings are merged, so key by key."""
     if not isinstance(before, Mapping) or not isinstance(now, Mapping):
         if before != now:
-            yield _assigned(key, now)
+            yield assigned(key, now)
         return
     for name in before:
         if name not in now:
@@ -75,27 +69,4 @@ def _changes(key: str, before: Any, now: Any) -> Iterator[str]:
         if name in before:
             yield from _changes(f"{key}.{name}", before[name], value)
         else:
-            yield f"+{_assigned(f'{key}.{name}', value)}"
-
-
-def _assigned(key: str, value: Any) -> str:
-    return f"{key}={_written(value)}"
-
-
-def _written(value: Any) -> str:
-    """As Hydra reads it, whose mappings have keys without quotes."""
-    if isinstance(value, Mapping):
-        inner = ",".join(f"{key}:{_written(each)}" for key, each in value.items())
-        return f"{{{inner}}}"
-    if isinstance(value, list):
-        return f"[{','.join(map(_written, value))}]"
-    if isinstance(value, Path):
-        value = _path(value)
-    if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else as_text("", value)[1:]
-    return json.dumps(value)
-
-
-def _path(path: Path) -> str:
-    """From the working directory, where that is not the longer way."""
-    return min(os.path.relpath(path), str(path), key=len)
+            yield f"+{assigned(f'{key}.{name}', value)}"

@@ -35,15 +35,15 @@ def run_folder(name: str | None, typed: Sequence[str], resume: str | None, has: 
     if resume is not None and has is not None and (Path(resume) / has).exists():
         return Path(resume)
     now = datetime.now()
-    folder = OUTPUTS / f"{now:%Y-%m-%d}" / _joined(f"{now:%H-%M-%S}", name or _chosen(typed))
+    folder = OUTPUTS / f"{now:%Y-%m-%d}" / numbered(f"{now:%H-%M-%S}", typed, name)
     # Runs that begin in the same second are told apart.
     others = (folder.with_name(f"{folder.name}_{number}") for number in count(2))
     return next(each for each in chain([folder], others) if not each.exists())
 
 
-def job_folder(number: int, typed: Sequence[str]) -> str:
-    """The folder of a job within that of its sweep."""
-    return _joined(str(number), _chosen(typed))
+def numbered(number: str, typed: Sequence[str], name: str | None = None) -> str:
+    """The number of a job, or the time of a run, and its name, or a name made of what was typed."""
+    return "_".join(filter(None, [number, name or _chosen(typed)]))
 
 
 def check_folder(folder: Path, resume: str | None) -> None:
@@ -97,10 +97,6 @@ def first_difference(
     )
     differing = (key for key in mine | theirs if mine.get(key) != theirs.get(key))
     return next(((key, mine.get(key), theirs.get(key)) for key in differing), None)
-
-
-def _joined(first: str, name: str) -> str:
-    return f"{first}_{name}" if name else first
 
 
 def _chosen(typed: Sequence[str]) -> str:

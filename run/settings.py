@@ -212,7 +212,7 @@ class Choices(Strict):
 
 
 def _kind(searched: Any) -> str:
-    keys = searched if isinstance(searched, Mapping) else vars(searched)
+    keys = searched if isinstance(searched, Mapping) else dir(searched)
     return "choices" if "choices" in keys else "range"
 
 

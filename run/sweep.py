@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Override
 from env.base.errors import InputError
 from env.base.files import name_apart
 from env.base.schema import short
-from run.composing import WORLD, Scenario, Value, as_text, composed, leaves, plain
+from run.composing import WORLD, Scenario, Value, assigned, composed, leaves, plain
 
 SWEPT = (*WORLD, "agents", "policy")
 """Groups and keys that can be swept: the world, and the policies. Seeds are a list anyway."""
@@ -35,7 +35,7 @@ def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[
     scenarios = []
     for point in _points(sweep, others):
         words = [str(override.input_line) for override in others]
-        words += [_word(key, value) for key, value in point.items()]
+        words += [assigned(key, value) for key, value in point.items()]
         try:
             at_point, typed = composed("evaluate", [*words, "sweep=null"])
             values = {**plain(at_point), "sweep": sweep}
@@ -91,10 +91,6 @@ def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
             if not isinstance(value, Value):
                 raise InputError(f"sweep.{key}: {short(value)}, single values are needed")
     return grid
-
-
-def _word(key: str, value: Value) -> str:
-    return as_text(key, value) if isinstance(value, str) else f"{key}={shown(value)}"
 
 
 def shown(value: Value) -> str:
