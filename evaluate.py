@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
     import pandas as pd
-    from omegaconf import DictConfig
     from rich.console import Console
 
     from evaluation.evaluate_settings import EvaluateSettings
     from evaluation.evaluation_run import Evaluation
+    from run.command import Job, Program
 
 
-def prepared(config: DictConfig) -> Callable[[Path], None]:
-    """The evaluation of a configuration, which is to be given the folder of its results.
+def prepared(job: Job) -> Program:
+    """The evaluation of a job.
 
     Raises:
         InputError: something in it cannot be evaluated.
@@ -25,7 +24,7 @@ def prepared(config: DictConfig) -> Callable[[Path], None]:
     from evaluation.evaluation_run import Evaluation
     from run.ray_session import check_ray
 
-    evaluation = Evaluation(config)
+    evaluation = Evaluation(job)
     if evaluation.settings.workers > 1:
         check_ray(evaluation.settings.ray.address)
     return partial(evaluate, evaluation)
@@ -38,33 +37,29 @@ def evaluate(evaluation: Evaluation, folder: Path) -> None:
     from report.promise import answer, judge, promise_table
     from report.table import console
 
-    settings = evaluation.settings
-    for line in (
-        *evaluation.notices,
-        *printed(evaluation.run["assumptions"]),
-        *dict.fromkeys(evaluation.run["samples"].values()),
-    ):
+    settings, terminal = evaluation.settings, console()
+    assumptions, samples = evaluation.run["assumptions"], evaluation.run["samples"].values()
+    for line in (*evaluation.notices, *printed(assumptions), *dict.fromkeys(samples)):
         print(line, flush=True)
-    printed_on = console()
-    results = play_to_the_end(evaluation, folder, printed_on)
+    results = play_to_the_end(evaluation, folder, terminal)
     if settings.policy:
         keep_trainings(settings, folder)
     judgement = None
     if settings.keep:
         metrics, confidence = evaluation.metrics, settings.statistics.confidence
         judgement = judge(results, settings.keep, settings.minimise, metrics, confidence)
-    table = write_files(folder, evaluation.run, results, printed_on.width, judgement)
+    table = write_files(folder, evaluation.run, results, terminal.width, judgement)
     if judgement is not None:
         print(*answer(judgement), sep="\n")
-        printed_on.print(promise_table(judgement))
-    printed_on.print(table)
+        terminal.print(promise_table(judgement))
+    terminal.print(table)
     if (folder / "report.html").exists():
         print(f"report: {folder / 'report.html'}")
     print(f"results: {folder}")
 
 
-def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> pd.DataFrame:
-    """Plays what is not there yet and returns all results.
+def play_to_the_end(evaluation: Evaluation, folder: Path, terminal: Console) -> pd.DataFrame:
+    """Plays the episodes that are not played yet and returns the results of all.
 
     Raises:
         SystemExit: a signal asked to stop before the end.
@@ -72,17 +67,15 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     from evaluation.results import ResultsWriter
-    from run.command import StopOnSignals
+    from run.command import stop_on_signals
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    writer = ResultsWriter(folder, evaluation.run, evaluation.keys, evaluation.metrics)
+    hidden = not terminal.is_terminal
     total = len(evaluation.keys)
     with (
-        writer,
-        Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as progress,
-        StopOnSignals() as stop,
+        ResultsWriter(folder, evaluation.run, evaluation.keys, evaluation.metrics) as writer,
+        Progress(*columns, console=terminal, transient=True, disable=hidden) as progress,
+        stop_on_signals() as stop,
     ):
         bar = progress.add_task("episodes", total=total, completed=len(writer.done))
         for played in evaluation.play(writer.done):
@@ -97,7 +90,7 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, console: Console) -> p
 
 
 def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
-    """Keeps the curves of the runs that trained the policies, where they are, for the report."""
+    """Writes the curves of the trainings of the policies, where there are some, for the report."""
     import pandas as pd
 
     from agents.learned.metrics_file import METRICS
@@ -105,14 +98,14 @@ def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
     from evaluation.players import policy_folders
     from report.line_charts import read_training
 
-    found = {
-        name: read_training(policy.parent / METRICS)
-        for name, policy in policy_folders(settings).items()
-    }
-    known = [rows.assign(policy=name) for name, rows in found.items() if rows is not None]
-    if known:
+    curves = []
+    for name, policy in policy_folders(settings).items():
+        rows = read_training(policy.parent / METRICS)
+        if rows is not None:
+            curves.append(rows.assign(policy=name))
+    if curves:
         with written_whole(folder / METRICS) as temporary:
-            pd.concat(known).to_csv(temporary, index=False)
+            pd.concat(curves).to_csv(temporary, index=False)
 
 
 if __name__ == "__main__":

@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
-    from omegaconf import DictConfig
-
     from env.learn.world import TrainingEpisodes
     from env.score.greedy_score import ScoreWeights
     from evaluation.weight_search import Found, SearchCommand
+    from run.command import Job, Program
 
 FILE = "greedy_objective_searched.yaml"
 
 
-def prepared(config: DictConfig) -> Callable[[Path], None]:
-    """The search of a configuration, which is to be given the folder of its result.
+def prepared(job: Job) -> Program:
+    """The search of a job.
 
     Raises:
         InputError: something in it cannot be searched.
     """
     from env.base.schema import validated
     from evaluation.weight_search import SearchCommand
-    from run.command import plain
 
-    told = plain(config)
-    command = validated(SearchCommand, told, "search_baseline")
-    return partial(search, told, command, command.training_episodes())
+    settings = validated(SearchCommand, job.config, "search_baseline")
+    return partial(search, job.config, settings, settings.training_episodes())
 
 
 def search(
-    composed: dict[str, Any], told: SearchCommand, episodes: TrainingEpisodes, folder: Path
+    config: dict[str, Any], settings: SearchCommand, episodes: TrainingEpisodes, folder: Path
 ) -> None:
-    """One search, to a file in a folder that evaluate.py takes."""
+    """Searches weights and writes them into a file in a folder, which evaluate.py takes."""
     from hydra.core.hydra_config import HydraConfig
     from rich.console import Console
     from rich.progress import Progress
@@ -48,45 +44,45 @@ def search(
     from run.next_command import evaluate_command
 
     speed = episodes.cluster.single_core_speed
-    for line in printed(assumed_of([(told.workflow, speed)], "training")):
+    for line in printed(assumed_of([(settings.workflow, speed)], "training")):
         print(line)
     console = Console()
     started = time.monotonic()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("episodes", total=told.search.plays)
-        found = WeightSearch(
+        task = progress.add_task("episodes", total=settings.search.plays)
+        result = WeightSearch(
             episodes,
-            told.objective,
-            told.search,
-            told.seed,
+            settings.objective,
+            settings.search,
+            settings.seed,
             lambda played: progress.update(task, completed=played),
         ).run()
     seconds = time.monotonic() - started
     file = folder / FILE
     command = " ".join(["python search_baseline.py", *HydraConfig.get().overrides.task])
     with written_whole(file) as temporary:
-        temporary.write_text(baseline_file(found, command))
+        temporary.write_text(baseline_file(result, command))
     print(
-        f"{found.tried} weights on up to {found.searched} training episodes of seed {told.seed}: "
-        f"{found.played} episodes played in {seconds:.0f} s"
+        f"{result.tried} weights on up to {result.searched} training episodes of seed "
+        f"{settings.seed}: {result.played} episodes played in {seconds:.0f} s"
     )
-    print(f"J, mean and 95% interval, on {found.searched} further training episodes:")
-    for weights, j in ((found.weights, found.j), (UNTUNED, found.untuned)):
+    print(f"J, mean and 95% interval, on {result.searched} further training episodes:")
+    for weights, j in ((result.weights, result.j), (UNTUNED, result.untuned)):
         print(f"  {j.value:.3f} ± {j.half_width:.3f}  {shown(weights)}")
-    paired = found.difference
+    paired = result.difference
     print(f"  {paired.value:+.3f} ± {paired.half_width:.3f}  difference, paired")
     print(f"baseline: {file}")
-    print(f"evaluate: {evaluate_command(composed, baselines=['greedy_objective', file])}")
+    print(f"evaluate: {evaluate_command(config, baselines=['greedy_objective', file])}")
 
 
-def baseline_file(found: Found, command: str) -> str:
+def baseline_file(result: Found, command: str) -> str:
     """A file as those of conf/baseline."""
     return (
         f"# Weights found by\n#   {command}\n"
-        f"# {found.tried} weights were tried on up to {found.searched} training episodes.\n"
-        f"# On as many others J is {found.j.value:.3f}, and {found.untuned.value:.3f} untuned.\n"
+        f"# {result.tried} weights were tried on up to {result.searched} training episodes.\n"
+        f"# On as many others J is {result.j.value:.3f}, and {result.untuned.value:.3f} untuned.\n"
         "order: {name: submission}\n"
-        f"placement: {{name: greedy_objective, weights: {{{shown(found.weights)}}}}}  # no unit\n"
+        f"placement: {{name: greedy_objective, weights: {{{shown(result.weights)}}}}}  # no unit\n"
         "memory: {name: required}\n"
     )
 

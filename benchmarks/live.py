@@ -24,7 +24,8 @@ from env.score.reward import Objective
 from env.sim.declared.hardware import cluster_from_config
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
-from run.command import CONF, plain
+from run.command import CONF
+from run.composing import plain
 from tests.platform_loop import Platform
 
 UNITS = {

@@ -45,7 +45,7 @@ from env.workloads.generator import (
     training_seed,
 )
 from env.workloads.templates import WorkflowConfig
-from run.command import plain
+from run.composing import plain
 from tests.reference_inputs import plain_jobs
 from tests.reference_records import Job, Rules
 from tests.reference_world import ReferenceWorld

@@ -40,7 +40,8 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.learn.batch import Batch
 from env.learn.multi_agent import ServerlessEnv, register
-from run.command import CONF, plain
+from run.command import CONF
+from run.composing import plain
 from run.ray_session import start_ray
 from run.settings import PPOSettings, TrainSettings
 

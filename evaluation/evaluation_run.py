@@ -4,8 +4,9 @@ from collections.abc import Container, Iterator
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import OmegaConf
 
 from env.base.errors import InputError, located
 from env.base.schema import validated
@@ -22,8 +23,7 @@ from evaluation.fingerprint import fingerprint
 from evaluation.players import hashes_of, other_objectives, players_of
 from evaluation.promise import check_promises
 from evaluation.results import check_resume, program
-from run.command import plain
-from run.sweep import scenarios_of, typed_words
+from run.command import Job
 
 
 def contest_of(settings: EvaluateSettings) -> Contest:
@@ -60,16 +60,15 @@ class Evaluation:
         InputError: something in it cannot be evaluated.
     """
 
-    def __init__(self, config: DictConfig) -> None:
-        composed = plain(config)
-        scenarios = scenarios_of(composed)
+    def __init__(self, job: Job) -> None:
+        scenarios = job.scenarios
         every = {one.name: validated(EvaluateSettings, one.config, "evaluate") for one in scenarios}
         self.contests = {name: contest_of(settings) for name, settings in every.items()}
         if len({frozenset(contest.names) for contest in self.contests.values()}) > 1:
             raise InputError("sweep: policy: null leaves a player out, who has to play everywhere")
         self.settings = settings = every[scenarios[0].name]
         # Where scenarios are compared, single episodes are not looked at.
-        recorded = settings.record if composed["sweep"] is None else 0
+        recorded = settings.record if job.config["sweep"] is None else 0
         if recorded:
             for source in self.contests[scenarios[0].name].sources.values():
                 check_recordable(source.evaluation_templates(0))
@@ -94,13 +93,13 @@ class Evaluation:
         )
         self.run = {
             "format": 1,
-            "command": typed_command(),
+            "command": typed_command(job),
             **program(),
             "seeds": list(settings.seed),
             "episodes": settings.episodes,
             "workload_sha256": fingerprint(sources, settings.episodes),
             "players_sha256": hashes_of(self.contests),
-            "config": composed,
+            "config": job.config,
             "scenarios": {each.name: dict(each.point) for each in scenarios},
             "assumptions": assumed_of(worlds, "evaluation"),
             "samples": {
@@ -118,10 +117,11 @@ class Evaluation:
         return play_all(self.contests, left, self.settings.workers, self.settings.ray.address)
 
 
-def typed_command() -> str:
+def typed_command(job: Job) -> str:
     """The command without `resume`, so that typed again it gives the same from the start."""
-    typed = [word for word in typed_words("hydra", "task") if not word.startswith("resume=")]
-    return " ".join(["python evaluate.py", *typed])
+    given: Any = OmegaConf.to_container(job.composed.hydra.overrides, resolve=False)
+    words = [word for word in given["hydra"] + given["task"] if not word.startswith("resume=")]
+    return " ".join(["python evaluate.py", *words])
 
 
 def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, WorkloadSource]:

@@ -26,7 +26,7 @@ from report.table import summary_table
 from report.timeline import read_timeline
 from report.trace import write_trace
 from report.world import calm, with_weights
-from run.arguments import leaves
+from run.composing import leaves
 
 HPARAMS = ("policy", "episodes", "seed", "objective")
 """Keys of the configuration by which TensorBoard tells evaluations apart."""

@@ -1,14 +1,15 @@
-"""How an entry point starts: everything it is told is checked before it makes a run folder."""
+"""How an entry point starts: all arguments are checked before it makes a run folder."""
 
 import os
 import shutil
 import signal
 import sys
 from argparse import ArgumentError, ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn, Self
+from types import FrameType, SimpleNamespace
+from typing import Any, NamedTuple, NoReturn
 
 import hydra
 from hydra import initialize_config_dir
@@ -18,17 +19,10 @@ from omegaconf import DictConfig, OmegaConf
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line
-from run.arguments import TYPED, expanded, of_resumed, parsed
-from run.composing import composed, one_line_errors, plain, without_hydra
-from run.run_folder import (
-    ASSUMPTIONS,
-    HELD,
-    check_folder,
-    goes_on,
-    job_folder,
-    run_folder,
-    taken,
-)
+from run import composing
+from run.composing import TYPED, Scenario, one_line_errors
+from run.run_folder import ASSUMPTIONS, HELD, check_folder, claim, numbered, run_folder
+from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -36,24 +30,43 @@ PRINTING = (
     *("--help", "-h", "--hydra-help", "--version", "--cfg", "-c", "--info", "-i"),
     *("--shell-completion", "-sc"),
 )
-"""Flags with which nothing runs, which are Hydra's own."""
-
+"""Hydra's own flags, with which nothing runs."""
+STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of a run that a signal stops."""
 COMPILING = "compiling, once after it is installed or changed: takes a minute or two"
 
+
+class Job(NamedTuple):
+    """One run of a command.
+
+    Attributes:
+        composed: its configuration with the node `hydra`.
+        config: the same in plain containers, without that node.
+        scenarios: the points of its sweep; one where nothing is swept.
+        folder: of its results.
+    """
+
+    composed: DictConfig
+    config: dict[str, Any]
+    scenarios: list[Scenario]
+    folder: Path
+
+
 Program = Callable[[Path], None]
-"""What runs, in the folder of its results."""
+"""Runs, and writes its results into a folder."""
+Prepare = Callable[[Job], Program]
+"""Makes the program of a job; raises `InputError` for a configuration that cannot run."""
 
 
 @until_reader_leaves()
-def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
+def run(prepare: Prepare, config_name: str) -> None:
     """Runs an entry point.
 
     Bad input of any kind gets one line on standard error and exit code 2; nothing is written. In a
     sweep (`-m`) every combination is checked before the first one runs.
 
     Args:
-        prepare: makes the program of a composed configuration; raises `InputError` for one that it
-            cannot run.
+        prepare: see `Prepare`.
         config_name: its primary configuration in conf/.
     """
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
@@ -64,108 +77,84 @@ def run(prepare: Callable[[DictConfig], Program], config_name: str) -> None:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             try:
                 jobs = _jobs(_arguments(), config_name)
-                programs = _prepared([config for config, _ in jobs], prepare, config_name)
+                programs = _prepared(jobs, prepare, config_name)
             except OSError as error:
                 if error.filename is None:
                     raise
                 # Some path among the arguments: in a folder that must not be read, or too long.
                 raise InputError(f"'{error.filename}' cannot be read: {error.strerror}") from None
-            for (config, folder), program in zip(jobs, programs, strict=True):
-                HydraConfig.instance().set_config(config)
-                _run(config, folder, program)
+            for job, program in zip(jobs, programs, strict=True):
+                HydraConfig.instance().set_config(job.composed)
+                _run(job, program)
     except InputError as error:
         refuse(error)
 
 
-def _prepared(
-    jobs: Sequence[DictConfig], prepare: Callable[[DictConfig], Program], config_name: str
-) -> list[Program]:
-    """The program of every job, for all of which what was typed is checked."""
+def _prepared(jobs: Sequence[Job], prepare: Prepare, config_name: str) -> list[Program]:
+    """The program of every job, once all arguments are checked."""
     from rich.console import Console
 
     # Something moves, on a terminal, while packages are imported and the world is made.
     with Console(stderr=True).status("reading what was typed", spinner="line"):
         from env.base.jit import nothing_compiled
         from run.effect import check_effect
-        from run.sweep import scenarios_of
 
         if nothing_compiled():
             print(COMPILING, file=sys.stderr, flush=True)
-        programs, told = [], []
-        for config in jobs:
-            HydraConfig.instance().set_config(config)
-            programs.append(prepare(config))
-            scenarios = scenarios_of(plain(config))
-            told += [(scenario.config, scenario.overrides) for scenario in scenarios]
-        check_effect(config_name, told)
+        programs = []
+        for job in jobs:
+            HydraConfig.instance().set_config(job.composed)
+            programs.append(prepare(job))
+        check_effect(config_name, [scenario for job in jobs for scenario in job.scenarios])
     return programs
 
 
-def _run(config: DictConfig, folder: Path, program: Program) -> None:
-    """Runs a job in its folder, which goes again if no result is left in it."""
-    try:
-        (folder / TYPED.parent).mkdir(parents=True)
-    except FileExistsError:  # it goes on, or another run began there in this moment
-        if not goes_on(folder, config.get("resume")):
-            raise taken(folder) from None
+def _run(job: Job, program: Program) -> None:
+    """Runs a job in its folder, which is removed if the job leaves no result in it."""
+    folder, config = job.folder, composing.without_hydra(job.composed)
+    claim(folder, job.config.get("resume"))
     before = signal.signal(signal.SIGTERM, _leave)
     try:
-        OmegaConf.save(without_hydra(config), folder / TYPED.with_name("config.yaml"))
-        OmegaConf.save(config.hydra.overrides.task, folder / TYPED)
+        OmegaConf.save(config, folder / TYPED.with_name("config.yaml"))
+        OmegaConf.save(job.composed.hydra.overrides.task, folder / TYPED)
         until_reader_leaves()(program)(folder)
-    except (KeyboardInterrupt, _Stopped) as error:
-        if not _forget(folder):
-            raise
-        print("stopped", file=sys.stderr)
-        code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
-        raise SystemExit(code) from None
-    except (SystemExit, InputError):  # as of how many cores there are, which only Ray knows
-        _forget(folder)
+    except (KeyboardInterrupt, SystemExit, InputError) as error:
+        code = getattr(error, "code", 128 + signal.SIGINT)
+        # An error after the checks is one that only Ray knows, as of cores.
+        if {path.name for path in folder.iterdir()} <= {".hydra", ASSUMPTIONS}:
+            shutil.rmtree(folder)
+            if not isinstance(error, InputError) and code in STOPPED:
+                print("stopped", file=sys.stderr)
+                raise SystemExit(code) from None
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _forget(folder: Path) -> bool:
-    """Removes the folder of a run that has left no result."""
-    nothing = {path.name for path in folder.iterdir()} <= {".hydra", ASSUMPTIONS}
-    if nothing:
-        shutil.rmtree(folder)
-    return nothing
-
-
-class _Stopped(SystemExit):
-    """A signal ends the program."""
-
-
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise _Stopped(128 + number)
+    raise SystemExit(128 + number)
 
 
-class StopOnSignals:
-    """Within it, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
+@contextmanager
+def stop_on_signals() -> Iterator[SimpleNamespace]:
+    """In the block, Ctrl-C and SIGTERM ask to stop; a second one stops at once.
 
-    Attributes:
-        asked: whether a signal has come.
+    Yields an object whose `asked` says whether a signal has come.
     """
+    stop = SimpleNamespace(asked=False)
 
-    asked = False
-
-    def __enter__(self) -> Self:
-        self._before = {
-            number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
             raise KeyboardInterrupt
-        self.asked = True
+        stop.asked = True
         print("stopping soon, nothing is lost; once more stops at once", file=sys.stderr)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def refuse(error: InputError) -> NoReturn:
@@ -191,8 +180,8 @@ def _arguments() -> Namespace:
     return arguments
 
 
-def _jobs(arguments: Namespace, config_name: str) -> list[tuple[DictConfig, Path]]:
-    """The jobs of the command, composed, and their folders, which can be written to.
+def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
+    """The jobs of the command, composed; their folders can be written to.
 
     Raises:
         InputError: something among the arguments is wrong.
@@ -203,37 +192,44 @@ def _jobs(arguments: Namespace, config_name: str) -> list[tuple[DictConfig, Path
         if not folder.is_dir():
             raise InputError(f"--config-dir: '{folder}' is not a folder")
         words.append(f"hydra.searchpath=[file://{folder}]")
-    typed = parsed(words, in_sweep=arguments.multirun)
+    typed = composing.parsed(words, in_sweep=arguments.multirun)
     if arguments.multirun:
-        jobs = expanded(typed)
+        each_words = composing.expanded(typed)
     else:
-        jobs = [of_resumed(typed, config_name == "train") + words]
-    configs = [composed(config_name, job)[0] for job in jobs]
-    given, name, resume = configs[0].hydra, configs[0].name, configs[0].get("resume")
+        each_words = [composing.of_resumed(typed, config_name == "train") + words]
+    every = [composing.composed(config_name, job_words) for job_words in each_words]
+    first = every[0][0]
+    given, name, resume = first.hydra, first.name, first.get("resume")
     with one_line_errors():
         if arguments.multirun:
             resume = None
             of_all = [o for o in typed if not (o.is_sweep_override() or o.is_hydra_override())]
             shared = [str(override.input_line) for override in of_all]
-            sweep = Path(given.sweep.dir or run_folder(name, shared, None, None)).absolute()
+            sweep = Path(given.sweep.dir or run_folder(name, shared, None, None))
             folders = [
-                sweep / (job.hydra.sweep.subdir or job_folder(number, job.hydra.overrides.task))
-                for number, job in enumerate(configs)
+                sweep / (job.hydra.sweep.subdir or numbered(str(number), job.hydra.overrides.task))
+                for number, (job, _) in enumerate(every)
             ]
         else:
             has = HELD.get(config_name)
-            folder = given.run.dir or run_folder(name, given.overrides.task, resume, has)
-            folders = [Path(folder).absolute()]
-    for folder in folders:
-        check_folder(folder, resume)
-    return list(zip(configs, folders, strict=True))
+            folders = [Path(given.run.dir or run_folder(name, given.overrides.task, resume, has))]
+    jobs = []
+    for (job, overrides), folder in zip(every, folders, strict=True):
+        check_folder(folder.absolute(), resume)
+        config = composing.plain(job)
+        if config.get("sweep") is None:
+            scenarios = [Scenario("", {}, config, overrides)]
+        else:
+            scenarios = scenarios_of(config, overrides)
+        jobs.append(Job(job, config, scenarios, folder.absolute()))
+    return jobs
 
 
 def _own_keys(config_name: str) -> str:
     """A primary configuration as it is written, without its groups and what is Hydra's."""
     written = (CONF / f"{config_name}.yaml").read_text()
-    own = written.partition("\n\n")[2].partition("\nhydra:\n")[0]
-    return own.replace("$", "$$")  # the help is a template
+    keys = written.partition("\n\n")[2].partition("\nhydra:\n")[0]
+    return keys.replace("$", "$$")  # the help is a template
 
 
 OmegaConf.register_new_resolver("own_keys", _own_keys, replace=True)

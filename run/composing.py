@@ -1,28 +1,68 @@
-"""Composes a configuration; what Hydra refuses is one line, with the nearest known name."""
+"""From the words of a command to a configuration; what is wrong with them is said in one line."""
 
+import json
+import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import yaml
 from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from env.base.errors import InputError
-from env.base.schema import nearest, one_line
-from run.arguments import parsed
+from env.base.errors import InputError, located
+from env.base.files import read_yaml
+from env.base.schema import nearest, one_line, short
+
+WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
+"""Groups that make the world in which schedulers are compared."""
+TRAINING_WORLD = (*WORLD, "agents", "variation")
+"""Groups that make the world in which schedulers learn."""
+ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
+TYPED = Path(".hydra", "overrides.yaml")
+"""The arguments of a run, in its folder."""
+OF_HYDRA = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.searchpath")
+"""Hydra's own settings that have an effect."""
+UNQUOTED = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
+"""Text that Hydra reads as it is, without quotes."""
+RUNS_CODE = re.compile(r"[+~]*(hydra|ray(=|\.address|\.runtime_env)|[^=]*@)|.*\.py", re.DOTALL)
+"""An argument that says what runs on this machine."""
+
+
+Value = str | int | float | bool | None
+
+
+class Scenario(NamedTuple):
+    """A configuration that a job runs: that of the job, or of a point of its sweep.
+
+    Attributes:
+        name: in tables: `keep_alive=lru sampling.ratio=0.5`; "" without a sweep.
+        point: the swept values by key or group.
+        config: composed there, in plain containers.
+        overrides: the arguments of the command, and the values of the point.
+    """
+
+    name: str
+    point: Mapping[str, Value]
+    config: dict[str, Any]
+    overrides: Sequence[Override]
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """What Hydra, OmegaConf and YAML find wrong in the block is one line.
+    """Errors of Hydra, OmegaConf and YAML in the block become one line.
 
     Raises:
-        InputError: they found something.
+        InputError: in place of such an error.
     """
     try:
         yield
@@ -32,89 +72,150 @@ def one_line_errors() -> Iterator[None]:
         *(HydraException, OmegaConfBaseException, yaml.YAMLError),
         *(ValueError, RecursionError),  # of Hydra, too
     ) as error:
-        behind = error.__cause__
-        more = f": {behind}" if isinstance(behind, OmegaConfBaseException) else ""
-        raise InputError(one_line(f"{error}{more}")) from None
+        cause = error.__cause__
+        more = f": {cause}" if isinstance(cause, OmegaConfBaseException) else ""
+        text = str(error).partition("\nConfig search path")[0]
+        raise InputError(one_line(f"{text}{more}")) from None
+
+
+def parsed(words: Sequence[str], in_sweep: bool = False) -> list[Override]:
+    """Reads arguments of the form `KEY=VALUE`, `+KEY=VALUE`, `++KEY=VALUE` and `~KEY`.
+
+    Args:
+        words: of the command.
+        in_sweep: whether a key may have several values.
+
+    Raises:
+        InputError: Hydra cannot read one, or reads several values where one is needed; or one is a
+            setting of Hydra's that has no effect.
+    """
+    parser, overrides = OverridesParser.create(), []
+    for word in words:
+        key, _, value = word.partition("=")
+        advice = f"text is written {shlex.quote(as_text(key, value))}"  # as a POSIX shell is given
+        try:
+            override = parser.parse_override(word)
+        except (HydraException, ValueError, RecursionError):  # ValueError: thousands of digits
+            unreadable = f"not readable, {advice}, each of several texts in quotes of its own"
+            raise InputError(f"{short(word)}: {unreadable if value else ALLOWED}") from None
+        key = override.key_or_group
+        if not key:
+            raise InputError(f"{short(word)}: {ALLOWED}")
+        if override.is_sweep_override() and not in_sweep:
+            raise InputError(
+                f"{short(word)}: several values are for -m, {advice}, a list KEY=[A,B]"
+            )
+        if key.startswith(("hydra.", "hydra/")) and key not in OF_HYDRA:
+            raise InputError(f"{key}: not supported, of hydra only {', '.join(OF_HYDRA)} are")
+        overrides.append(override)
+    return overrides
+
+
+def expanded(overrides: Sequence[Override]) -> list[list[str]]:
+    """The words of every job of a sweep, the last key varying fastest."""
+    values = [
+        [f"{each.get_key_element()}={value}" for value in each.sweep_string_iterator()]
+        if each.is_sweep_override()
+        else [str(each.input_line)]
+        for each in overrides
+    ]
+    return [list(words) for words in product(*values)]
+
+
+def of_resumed(typed: Sequence[Override], code_may_run: bool) -> list[str]:
+    """The arguments of the run that `resume` names, but for the keys that are typed anew.
+
+    Args:
+        typed: the arguments of the command.
+        code_may_run: whether the run may say what runs on this machine, as its checkpoints do.
+
+    Raises:
+        InputError: the file that keeps them is damaged, or names code or processes all the same.
+    """
+    keys = {each.key_or_group: each.value() for each in typed if not each.is_delete()}
+    run = Path(str(keys.get("resume")))
+    file = (run.parent.parent if run.parent.name == "checkpoints" else run) / TYPED
+    if not file.is_file():
+        return []
+    words = read_yaml(file, str(file))
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{file}: a list of texts is needed, found {short(words)}")
+    with located(str(file)):
+        kept = [str(o.input_line) for o in parsed(words) if o.key_or_group not in keys]
+    for word in kept:
+        if not code_may_run and RUNS_CODE.match(word):
+            raise InputError(f"{file}: {short(word)}: what runs here is typed: give it again")
+    return kept
 
 
 def composed(config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[Override]]:
     """A configuration, with the node `hydra`, and the overrides as read.
 
     Args:
-        config_name: a primary configuration in conf/, which Hydra has been told of.
+        config_name: a primary configuration in conf/; Hydra is initialised.
         words: as on a command line.
 
     Raises:
-        InputError: an override is none, or names what is not there; or it takes nothing away.
+        InputError: an override is not readable, names what is not there, or takes nothing away.
     """
-    given = parsed(words)
+    overrides = parsed(words)
     with one_line_errors():
         try:
             config = compose(config_name, overrides=list(words), return_hydra_config=True)
         except (HydraException, ValueError):
-            _check_names(config_name, given)
+            _check_keys(config_name, overrides)
             raise
-        for override in given:
-            key = override.key_or_group
-            if (
-                not override.is_delete()
-                and override.value() == {}
-                and OmegaConf.select(config, key)
-            ):
-                raise InputError(
-                    f"{key}={{}}: mappings are merged, so this takes nothing away: write ~{key}"
-                )
-    return config, given
+    for override in overrides:
+        key = override.key_or_group
+        empty = not override.is_delete() and override.value() == {}
+        if empty and OmegaConf.select(config, key):
+            raise InputError(
+                f"{key}={{}}: mappings are merged, so this takes nothing away: write ~{key}"
+            )
+    return config, overrides
 
 
 def without_hydra(config: DictConfig) -> DictConfig:
-    """A composed configuration without what is Hydra's."""
+    """A composed configuration without the node `hydra`."""
     return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The same as plain containers, which is what Ray and pydantic take.
+    """The same as plain containers, which Ray and pydantic take.
 
     Raises:
         InputError: an interpolation does not resolve.
     """
     with one_line_errors():
         # Values that are missing stay `???`: `validated` says where.
-        found = OmegaConf.to_container(without_hydra(config), resolve=True)
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}
+        values = OmegaConf.to_container(without_hydra(config), resolve=True)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
 
 
-def _check_names(config_name: str, overrides: Sequence[Override]) -> None:
-    """Refuses unknown groups, options and keys: the nearest is named, or all."""
+def _check_keys(config_name: str, overrides: Sequence[Override]) -> None:
+    """Refuses an unknown key: the nearest is named, or all beside it."""
     loader = GlobalHydra.instance().config_loader()
     paths = [str(o.input_line) for o in overrides if o.key_or_group == "hydra.searchpath"]
-    mine = [each for each in overrides if not each.key_or_group.startswith("hydra.")]
-    groups: dict[str, str] = {}
-    for override in mine:
-        group = override.key_or_group
-        options = loader.get_group_options(group, config_name=config_name, overrides=paths)
-        if options:
-            chosen = override.value()
-            for option in chosen if isinstance(chosen, list) else [chosen]:
-                if str(option) not in options:
-                    near = nearest(str(option), options)
-                    raise InputError(f"{group}={option}: unknown option, {near}")
-            groups[group] = str(override.input_line)
-    try:
-        known = _keys(config_name, [*paths, *groups.values()])
-    except HydraException:  # where one is a group of other commands alone
-        taken = _keys(config_name, paths)
-        groups = {group: word for group, word in groups.items() if group.split("/")[0] in taken}
-        known = _keys(config_name, [*paths, *groups.values()])
-    for override in mine:
+    typed = [each for each in overrides if not each.key_or_group.startswith("hydra.")]
+    keys = _keys(config_name, paths)
+    groups = {
+        override.key_or_group: str(override.input_line)
+        for override in typed
+        if override.key_or_group.split("/")[0] in keys
+        and loader.get_group_options(
+            override.key_or_group, config_name=config_name, overrides=paths
+        )
+    }
+    keys = _keys(config_name, [*paths, *groups.values()])
+    for override in typed:
         key, added = override.key_or_group, override.is_add() or override.is_force_add()
-        if not added and key not in {*known, *groups}:
-            above = [key[:end] for end, mark in enumerate(key) if mark == "."]
-            parent = next((each for each in reversed(above) if each in known), "")
-            near_by = [name for name in known if name.rpartition(".")[0] == parent]
+        if not added and key not in {*keys, *groups}:
+            parents = [key[:end] for end, mark in enumerate(key) if mark == "."]
+            parent = next((each for each in reversed(parents) if each in keys), "")
+            beside = [name for name in keys if name.rpartition(".")[0] == parent]
             advice = (
-                nearest(key, near_by, parent and f"{parent}.") if near_by else f"{parent} has none"
+                nearest(key, beside, parent and f"{parent}.") if beside else f"{parent} has none"
             )
             raise InputError(f"{key}: unknown key, {advice}")
 
@@ -129,3 +230,61 @@ def _keys(config_name: str, words: list[str]) -> list[str]:
                 yield from names(value, f"{prefix}{name}.")
 
     return list(names(OmegaConf.to_container(compose(config_name, overrides=words)), ""))
+
+
+def as_text(key: str, value: str) -> str:
+    """The argument by which `key` gets exactly the text `value`."""
+    # To OmegaConf, ${ begins an interpolation even in quotes, unless a backslash precedes it; other
+    # backslashes are written twice there.
+    literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
+    # Hydra reads backslashes as they are, unless they are followed by the quote.
+    literal = re.sub(
+        r'(\\*)("|\Z)', lambda match: 2 * match[1] + match[2].replace('"', r"\""), literal
+    )
+    return f'{key}="{literal}"'
+
+
+def assigned(key: str, value: Any) -> str:
+    """The argument by which `key` gets a value."""
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    """As Hydra reads it, whose mappings have keys without quotes."""
+    if isinstance(value, Mapping):
+        inner = ",".join(f"{key}:{_written(each)}" for key, each in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, Path):
+        value = shorter_path(value)
+    if isinstance(value, str):
+        return value if UNQUOTED.fullmatch(value) else as_text("", value)[1:]
+    return json.dumps(value)
+
+
+def shorter_path(path: Path) -> str:
+    """From the working directory, where that is not the longer way."""
+    return min(os.path.relpath(path), str(path), key=len)
+
+
+def leaves(key: str, tree: Any) -> Iterator[tuple[str, Any]]:
+    """The values within a tree of plain mappings with their dotted keys; also empty mappings.
+
+    Args:
+        key: of the tree itself; "" for the root.
+        tree: a mapping, or a value.
+    """
+    if not isinstance(tree, Mapping) or not tree:
+        yield key, tree
+        return
+    for name, inner in tree.items():
+        yield from leaves(f"{key}.{name}" if key else str(name), inner)
+
+
+def at(config: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key, None where there is none."""
+    value: Any = config
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

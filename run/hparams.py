@@ -1,4 +1,4 @@
-"""Rows of TensorBoard's page HPARAMS: what a run was told, beside its last metrics."""
+"""Rows of TensorBoard's page HPARAMS: the settings of a run beside its last metrics."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,15 +10,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 
 def write_hparams(writer: SummaryWriter, values: Mapping[str, Any], folder: Path) -> None:
-    """The row of a run.
+    """Writes the row of the run in a folder: its settings by name.
 
-    TensorBoard puts the settings in which runs differ first, whatever they are, as long as no run
-    declares its own columns.
-
-    Args:
-        writer: of the run's events.
-        values: the settings, by name.
-        folder: of the run.
+    TensorBoard puts the settings in which runs differ first, as long as no run declares columns.
     """
     named = {
         key: value if isinstance(value, int | float) else str(value)
@@ -31,10 +25,10 @@ def write_hparams(writer: SummaryWriter, values: Mapping[str, Any], folder: Path
     writer.flush()
 
 
-def compared(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What runs side by side in TensorBoard are told apart by."""
+def compared(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings by which TensorBoard tells runs apart."""
     options = HydraConfig.get().runtime.choices
     groups = ("cluster", "workflow", "workload", "agents", "objective")
     names = {group: options[group] for group in groups}
     values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
-    return names | {key: told[key] for key in values}
+    return names | {key: config[key] for key in values}

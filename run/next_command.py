@@ -1,8 +1,5 @@
 """The command that a finished run names as the next one, as it works where the user stands."""
 
-import json
-import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,65 +8,59 @@ from typing import Any
 
 from hydra import compose
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
 
-from run.arguments import as_text
 from run.command import PROJECT
-from run.settings import WORLD
-
-_PLAIN = re.compile(r"(?!(null|true|false|nan|inf)\Z)[a-z./_][\w./+-]*", re.ASCII | re.IGNORECASE)
-"""Text that Hydra reads as it is, without quotes."""
+from run.composing import WORLD, assigned, plain, shorter_path
 
 
-def evaluate_command(told: Mapping[str, Any], **players: Any) -> str:
+def evaluate_command(config: Mapping[str, Any], **players: Any) -> str:
     """The command that evaluates in the world of this run.
 
     Args:
-        told: the configuration of this run, in plain containers.
+        config: of this run, in plain containers.
         players: values by key; paths in them are written from where the user stands.
     """
     sources = HydraConfig.get().runtime.config_sources
-    own = [Path(each.path) for each in sources if each.provider.endswith("in command-line")]
-    given = [word for folder in own for word in ("--config-dir", _path(folder))]
-    words = [*same_world(told), *(_assigned(key, value) for key, value in players.items())]
-    command = [sys.orig_argv[0], _path(PROJECT / "evaluate.py"), *given, *words]
-    return " ".join(map(shlex.quote, command))
+    folders = [Path(each.path) for each in sources if each.provider.endswith("in command-line")]
+    given = [word for folder in folders for word in ("--config-dir", shorter_path(folder))]
+    words = [*same_world(config), *(assigned(key, value) for key, value in players.items())]
+    return _typed(shorter_path(PROJECT / "evaluate.py"), *given, *words)
 
 
 def curves_command(folder: Path) -> str:
     """The command that shows the curves of a run."""
-    command = [sys.orig_argv[0], "-m", "tensorboard.main", "--logdir", _path(folder)]
-    return " ".join(map(shlex.quote, command))
+    return _typed("-m", "tensorboard.main", "--logdir", shorter_path(folder))
 
 
-def same_world(told: Mapping[str, Any]) -> list[str]:
-    """What evaluate.py has to be told to have the world of this run.
+def same_world(config: Mapping[str, Any]) -> list[str]:
+    """The arguments with which evaluate.py has the world of this run.
 
-    The options that are not the default, and the values that differ from those of the options:
-    also those that an experiment set.
+    They are the options that are not the default, and the values that differ from those of the
+    options: also values of an experiment.
     """
-    own = [word for word in HydraConfig.get().overrides.hydra if "searchpath" in word]
-    default = compose("evaluate", overrides=own, return_hydra_config=True).hydra.runtime.choices
+    paths = [word for word in HydraConfig.get().overrides.hydra if "searchpath" in word]
+    default = compose("evaluate", overrides=paths, return_hydra_config=True).hydra.runtime.choices
     chosen = [
         f"{group}={option}"
         for group, option in HydraConfig.get().runtime.choices.items()
         if group.split("/")[0] in WORLD and default.get(group) != option
     ]
-    base = OmegaConf.to_container(compose("evaluate", overrides=own + chosen), resolve=True)
-    assert isinstance(base, dict)
-    return chosen + [
-        word
-        for group in WORLD
-        if group in told
-        for word in _changes(group, base[group], told[group])
-    ]
+    base = plain(compose("evaluate", overrides=paths + chosen))
+    groups = [group for group in WORLD if group in config]
+    changes = [word for group in groups for word in _changes(group, base[group], config[group])]
+    return chosen + changes
+
+
+def _typed(*words: str) -> str:
+    """The words behind the interpreter, as a shell takes them."""
+    return shlex.join([sys.orig_argv[0], *words])
 
 
 def _changes(key: str, before: Any, now: Any) -> Iterator[str]:
     """Overrides that make one value of another; mappings are merged, so key by key."""
     if not isinstance(before, Mapping) or not isinstance(now, Mapping):
         if before != now:
-            yield _assigned(key, now)
+            yield assigned(key, now)
         return
     for name in before:
         if name not in now:
@@ -78,27 +69,4 @@ def _changes(key: str, before: Any, now: Any) -> Iterator[str]:
         if name in before:
             yield from _changes(f"{key}.{name}", before[name], value)
         else:
-            yield f"+{_assigned(f'{key}.{name}', value)}"
-
-
-def _assigned(key: str, value: Any) -> str:
-    return f"{key}={_written(value)}"
-
-
-def _written(value: Any) -> str:
-    """As Hydra reads it, whose mappings have keys without quotes."""
-    if isinstance(value, Mapping):
-        inner = ",".join(f"{key}:{_written(each)}" for key, each in value.items())
-        return f"{{{inner}}}"
-    if isinstance(value, list):
-        return f"[{','.join(map(_written, value))}]"
-    if isinstance(value, Path):
-        value = _path(value)
-    if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else as_text("", value)[1:]
-    return json.dumps(value)
-
-
-def _path(path: Path) -> str:
-    """From the working directory, where that is not the longer way."""
-    return min(os.path.relpath(path), str(path), key=len)
+            yield f"+{assigned(f'{key}.{name}', value)}"

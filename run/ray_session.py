@@ -6,10 +6,10 @@ import os
 import socket
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from env.base.errors import InputError
+from env.base.schema import one_line
 from run.command import PROJECT
 from run.settings import RaySettings
 
@@ -17,30 +17,12 @@ ANSWERS_WITHIN = 10.0
 """s; Ray itself tries for minutes to reach a machine that does not answer."""
 
 
-SOCKET_CHARACTERS = 56
-"""Of the paths of Ray's sockets within its folder, at most, without the process id in them."""
-
-
 def check_ray(address: str | None) -> None:
-    """Refuses an address at which nothing answers, and a folder that cannot hold Ray's sockets.
+    """Refuses an address of host and port at which nothing answers.
 
     Raises:
-        InputError: it is one of host and port, and no connection can be made; or it is None, and
-            the folder in which Ray would start cannot be written to or has too long a path.
+        InputError: no connection can be made.
     """
-    if address is None:
-        folder = Path(os.environ.get("RAY_TMPDIR", os.environ.get("TMPDIR", "/tmp")), "ray")
-        probe = folder / f"{SOCKET_CHARACTERS * 'x'}{os.getpid()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with socket.socket(socket.AF_UNIX) as each:
-                each.bind(str(probe))
-            probe.unlink()
-        except OSError as error:
-            raise InputError(
-                f"TMPDIR: Ray's sockets in '{folder}': {error.strerror or error}: name a shorter "
-                "folder that can be written to, as RAY_TMPDIR=/tmp"
-            ) from None
     if address is None or address == "auto":
         return
     host, port = address.removeprefix("ray://").rsplit(":", 1)
@@ -61,7 +43,7 @@ def connect(
         runtime_env: Ray's runtime environment of the workers.
 
     Raises:
-        InputError: there is no Ray at the address.
+        InputError: there is no Ray at the address, or it cannot start in its temporary folder.
     """
     import ray  # takes seconds to import
 
@@ -87,9 +69,9 @@ def connect(
                 logging_level=logging.ERROR,
                 runtime_env=runtime,
             )
-        except ConnectionError as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"ray.address: '{address}': {reason}") from None
+        except OSError as error:
+            where = "RAY_TMPDIR, its folder" if address is None else f"ray.address: '{address}'"
+            raise InputError(f"{where}: {one_line(str(error))}") from None
 
 
 def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
@@ -97,7 +79,7 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
 
     Args:
         settings: of the run.
-        beside_runners: cores that it needs of Ray besides one for each runner and learner.
+        beside_runners: cores that it needs besides one for each runner and learner.
 
     Raises:
         InputError: there is no Ray at the address, or it has fewer cores.
@@ -111,12 +93,12 @@ def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
     # More threads than one fight over busy cores.
     torch.set_num_threads(1)
     connect(settings.address, settings.num_cpus, settings.runtime_env)
-    found = ray.cluster_resources().get("CPU", 0)
-    cores = settings.num_env_runners + settings.num_learners + beside_runners
-    if cores > found:
+    cores = ray.cluster_resources().get("CPU", 0)
+    needed = settings.num_env_runners + settings.num_learners + beside_runners
+    if needed > cores:
         # Ray would wait for more, silently.
         ray.shutdown()
         raise InputError(
             f"ray.num_env_runners {settings.num_env_runners} and ray.num_learners "
-            f"{settings.num_learners} need {cores} cores, Ray has {found:g}"
+            f"{settings.num_learners} need {needed} cores, Ray has {cores:g}"
         )

@@ -3,22 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from env.base.errors import InputError
-from run.arguments import leaves
+from run.composing import TYPED, leaves
 
 OUTPUTS = Path("outputs")
 MOST_CHARACTERS = 80
 """Of a name, which is part of the name of a folder."""
 HELD = {"train": "checkpoints", "evaluate": "run.json"}
-"""What the folder has in which a run of the command goes on."""
+"""By command, the file or folder in a run's folder that shows that the run can go on."""
 RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
-"""What is written first into the folder of a run, which a copy may lack, and what runs leave."""
+"""What runs write; a copy may lack the first of them."""
 ASSUMPTIONS = "assumptions.json"
-"""What a training assumes of what arrives; it is written before anything is made of that."""
+"""Assumptions of a training about its workload; it is written before there is any result."""
 _NAME = re.compile(rf"[\w.+-]{{1,{MOST_CHARACTERS}}}", re.ASCII)
 
 
@@ -34,18 +35,15 @@ def run_folder(name: str | None, typed: Sequence[str], resume: str | None, has: 
     if resume is not None and has is not None and (Path(resume) / has).exists():
         return Path(resume)
     now = datetime.now()
-    folder = OUTPUTS / f"{now:%Y-%m-%d}" / _joined(f"{now:%H-%M-%S}", name or _chosen(typed))
+    folder = OUTPUTS / f"{now:%Y-%m-%d}" / numbered(f"{now:%H-%M-%S}", typed, name)
     # Runs that begin in the same second are told apart.
-    count, found = 1, folder
-    while found.exists():
-        count += 1
-        found = folder.with_name(f"{folder.name}_{count}")
-    return found
+    others = (folder.with_name(f"{folder.name}_{number}") for number in count(2))
+    return next(each for each in chain([folder], others) if not each.exists())
 
 
-def job_folder(number: int, typed: Sequence[str]) -> str:
-    """The folder of a job within that of its sweep."""
-    return _joined(str(number), _chosen(typed))
+def numbered(number: str, typed: Sequence[str], name: str | None = None) -> str:
+    """The number of a job, or the time of a run, and its name, or a name made of what was typed."""
+    return "_".join(filter(None, [number, name or _chosen(typed)]))
 
 
 def check_folder(folder: Path, resume: str | None) -> None:
@@ -69,18 +67,25 @@ def check_folder(folder: Path, resume: str | None) -> None:
         raise InputError(
             f"'{folder}': '{there}' is no folder to write to: {error.strerror}"
         ) from None
-    if any((folder / left).exists() for left in RUN_FILES) and not goes_on(folder, resume):
-        raise taken(folder)
+    if any((folder / left).exists() for left in RUN_FILES):
+        _check_taken(folder, resume)
 
 
-def goes_on(folder: Path, resume: str | None) -> bool:
-    """Whether the run of the folder is the one that goes on."""
-    return resume is not None and Path(resume).absolute() == folder
+def claim(folder: Path, resume: str | None) -> None:
+    """Makes the folder of a run.
+
+    Raises:
+        InputError: another run has begun there since it was checked.
+    """
+    try:
+        (folder / TYPED.parent).mkdir(parents=True)
+    except FileExistsError:
+        _check_taken(folder, resume)
 
 
-def taken(folder: Path) -> InputError:
-    """Two runs in one folder."""
-    return InputError(f"'{folder}' has a run already: name a new folder")
+def _check_taken(folder: Path, resume: str | None) -> None:
+    if resume is None or Path(resume).absolute() != folder:
+        raise InputError(f"'{folder}' has a run already: name a new folder") from None
 
 
 def first_difference(
@@ -92,10 +97,6 @@ def first_difference(
     )
     differing = (key for key in mine | theirs if mine.get(key) != theirs.get(key))
     return next(((key, mine.get(key), theirs.get(key)) for key in differing), None)
-
-
-def _joined(first: str, name: str) -> str:
-    return f"{first}_{name}" if name else first
 
 
 def _chosen(typed: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
-"""What a training run is told, validated: groups, budget, checkpoints."""
+"""The settings of `train.py`, and those that `evaluate.py` shares; conf/ explains each."""
 
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -14,11 +13,8 @@ from env.score.reward import Objective
 from env.sim.declared.dispatch_settings import Dispatch
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy
 from env.sim.declared.rules import Lease
+from run.composing import TRAINING_WORLD
 
-WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
-"""Groups that make the world in which schedulers are compared."""
-TRAINING_WORLD = (*WORLD, "agents", "variation")
-"""Groups that make the world in which schedulers learn."""
 Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
 """Of a running Ray cluster: `auto`, `host:port` or `ray://host:port`."""
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]{1,80}$")]
@@ -170,10 +166,10 @@ class RaySettings(Strict):
         if given:
             from ray.runtime_env import RuntimeEnv  # Ray takes seconds to import
 
-            known = sorted(key for key in RuntimeEnv.known_fields if not key.startswith("_"))
+            allowed = sorted(key for key in RuntimeEnv.known_fields if not key.startswith("_"))
             for key in given:
-                if key not in known:
-                    raise ValueError(f"{key}: unknown key, {nearest(key, known)}")
+                if key not in allowed:
+                    raise ValueError(f"{key}: unknown key, {nearest(key, allowed)}")
         return given
 
     @model_validator(mode="after")
@@ -216,7 +212,7 @@ class Choices(Strict):
 
 
 def _kind(searched: Any) -> str:
-    keys = searched if isinstance(searched, Mapping) else vars(searched)
+    keys = searched if isinstance(searched, Mapping) else dir(searched)
     return "choices" if "choices" in keys else "range"
 
 
@@ -249,8 +245,8 @@ class BudgetSettings(Strict):
 
     def progress(self, seconds: float, iterations: int) -> float:
         """The share of the budget that is used; 1 or more means it is over."""
-        minutes, most = self.minutes or math.inf, self.iterations or math.inf
-        return max(seconds / (60 * minutes), iterations / most)
+        of_time = 0.0 if self.minutes is None else seconds / (60 * self.minutes)
+        return max(of_time, 0.0 if self.iterations is None else iterations / self.iterations)
 
 
 class CheckpointSettings(Strict):
@@ -271,7 +267,7 @@ class HeldOutSettings(Strict):
 
 
 class WorldSettings(Strict):
-    """What `train.py` and `evaluate.py` are both told; plain groups are checked when built."""
+    """Settings of both `train.py` and `evaluate.py`; plain groups are checked when built."""
 
     name: RunName | None
     resume: str | None
@@ -295,7 +291,7 @@ class WorldSettings(Strict):
 
 
 class TrainSettings(WorldSettings):
-    """Everything `train.py` is told."""
+    """The settings of `train.py`."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     budget: BudgetSettings
@@ -312,12 +308,12 @@ class TrainSettings(WorldSettings):
         from env.workloads.source import is_trace
         from env.workloads.templates import WorkflowConfig
 
-        told = self.model_dump(mode="json")
-        if not is_trace(told["workload"]):
+        groups = self.model_dump(mode="json", include={*TRAINING_WORLD, "seed"})
+        if not is_trace(self.workload):
             # Makes its paths absolute.
-            workflow = validated(WorkflowConfig, told["workflow"], "workflow")
-            told["workflow"] = workflow.model_dump(mode="json", by_alias=True)
-        return {key: told[key] for key in (*TRAINING_WORLD, "seed")}
+            workflow = validated(WorkflowConfig, self.workflow, "workflow")
+            groups["workflow"] = workflow.model_dump(mode="json", by_alias=True)
+        return groups
 
     @model_validator(mode="after")
     def _fits_the_algorithm(self) -> Self:
@@ -347,9 +343,9 @@ class TrainSettings(WorldSettings):
             return self
         if self.resume is not None:
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
-        told = {**self.model_dump(), "tune": None}
+        single = {**self.model_dump(), "tune": None}
         for key, values in self.tune.space.items():
             for value in values.extremes:
-                drawn = {**told, "algo": {**told["algo"], key: value}}
+                drawn = {**single, "algo": {**single["algo"], key: value}}
                 validated(TrainSettings, drawn, f"tune.space.{key} {value}")
         return self

@@ -17,9 +17,9 @@ from hydra import initialize_config_dir
 from env.base.errors import InputError
 from env.base.schema import short, validated
 from run.command import CONF
-from run.composing import composed, plain
+from run.composing import TRAINING_WORLD, Scenario, composed, plain
 from run.effect import check_effect
-from run.settings import TRAINING_WORLD, TrainSettings
+from run.settings import TrainSettings
 
 
 def world(*overrides: str) -> dict[str, Any]:
@@ -34,10 +34,10 @@ def world(*overrides: str) -> dict[str, Any]:
         InputError: an override is none, has no effect on a world, or comes to what is not allowed.
     """
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        config, typed = composed("train", overrides)
-        told = plain(config)
-        settings = validated(TrainSettings, told, "train")
-        check_effect("train", [(told, typed)])
+        hydra, typed = composed("train", overrides)
+        config = plain(hydra)
+        settings = validated(TrainSettings, config, "train")
+        check_effect("train", [Scenario("", {}, config, typed)])
     for override in typed:
         key = override.key_or_group
         if re.split("[./]", key)[0] not in (*TRAINING_WORLD, "seed", "experiment"):
@@ -46,7 +46,7 @@ def world(*overrides: str) -> dict[str, Any]:
 
 
 def single_agent_env(overrides: Sequence[str] = (), render_mode: str | None = None) -> Env:
-    """One environment in the world of these overrides; `agents=placer` where they leave it open."""
+    """One environment in the world of the overrides; `agents=placer` unless they say otherwise."""
     from env.learn.gym import SingleAgentEnv
 
     _check_render_mode(render_mode, None, "ansi")
@@ -56,7 +56,7 @@ def single_agent_env(overrides: Sequence[str] = (), render_mode: str | None = No
 def single_agent_vector_env(
     num_envs: int, overrides: Sequence[str] = (), render_mode: str | None = None
 ) -> VectorEnv:
-    """So many of them, in compiled calls."""
+    """A batch of `num_envs` such environments, in compiled calls."""
     from env.learn.gym import SingleAgentVectorEnv
 
     _check_render_mode(render_mode, None)

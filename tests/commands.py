@@ -9,6 +9,7 @@ import pytest
 from omegaconf import DictConfig
 
 from env.learn.multi_agent import ENV_NAME
+from run.command import Job, Prepare
 
 
 class Done(NamedTuple):
@@ -38,14 +39,12 @@ InProcess = Callable[..., Command]
 Main = Callable[[DictConfig, Path], object]
 
 
-def doing(
-    main: Main, check: Callable[[DictConfig], object] = lambda config: None
-) -> Callable[[DictConfig], Callable[[Path], object]]:
+def doing(main: Main, check: Callable[[DictConfig], object] = lambda config: None) -> Prepare:
     """Prepares a program that calls `main`, once `check` has let pass its configuration."""
 
-    def prepare(config: DictConfig) -> Callable[[Path], object]:
-        check(config)
-        return lambda folder: main(config, folder)
+    def prepare(job: Job) -> Callable[[Path], object]:
+        check(job.composed)
+        return lambda folder: main(job.composed, folder)
 
     return prepare
 

@@ -1,14 +1,12 @@
 """What all tests share: commands, and the folder of real samples, which not every machine has."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from omegaconf import DictConfig
 
-from run.command import run
+from run.command import Prepare, run
 from tests.commands import Command, Done, InProcess
 
 DATA_DIR = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -74,7 +72,7 @@ def in_process(
 
     def of(
         name: str,
-        prepare: Callable[[DictConfig], Callable[[Path], object]],
+        prepare: Prepare,
         figures: bool = False,
     ) -> Command:
         if name == "evaluate" and not figures:

@@ -35,7 +35,8 @@ from env.sim.declared.hardware import cluster_from_config
 from env.sim.view.raw_env import RawEnv
 from report import vega
 from report.summary import FEWEST_FOR_INTERVALS
-from run.command import CONF, PROJECT, plain, run
+from run.command import CONF, PROJECT, run
+from run.composing import plain
 from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
 from tests.env.small import functions

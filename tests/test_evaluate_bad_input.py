@@ -49,7 +49,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "an order within a tenant that cuts short": (
         ["workload=tickets", "dispatch=queued", "baselines=[stride+rr]"],
-        "'stride+rr': within.name: 'rr' is unknown, allowed: critical_path, fcfs, ",
+        "'stride+rr': within: Input tag 'rr' found using 'name' does not match any of the expected "
+        "tags: 'critical_path', 'fcfs', ",
     ),
     "a second order within a tenant": (
         ["workload=tickets", "dispatch=queued", "baselines=[stride_workflows+sjf]"],

@@ -98,7 +98,7 @@ BAD = {
     "no end": (["search.rent=[1,1e308]"], "search.rent.1: Input should be less than"),
     "episodes": (["search.episodes=0"], "search.episodes"),
     "a seed": (["seed=-1"], "seed"),
-    "an option": (["objective=speed"], "objective=speed: unknown option"),
+    "an option": (["objective=speed"], "Could not find 'objective/speed' Available options"),
     "free servers": (["cluster.server_types.large.hourly_rate=0"], "at least 1e-06 is needed"),
 }
 

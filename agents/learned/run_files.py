@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from env.base.errors import InputError
 from env.base.schema import validated
+from run.composing import TRAINING_WORLD
 from run.run_folder import ASSUMPTIONS, first_difference
-from run.settings import TRAINING_WORLD, TrainSettings
+from run.settings import TrainSettings
 
 if TYPE_CHECKING:  # they take seconds to import
     from ray.rllib.algorithms.algorithm import Algorithm

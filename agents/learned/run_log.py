@@ -21,7 +21,7 @@ from agents.learned.env_runner import EPISODE_METRICS
 from agents.learned.evaluator import Evaluated
 from agents.learned.metrics_file import METRICS, rows_until
 from env.score.metrics import METRICS as OF_EPISODES
-from run.arguments import leaves
+from run.composing import leaves
 from run.hparams import write_hparams
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the

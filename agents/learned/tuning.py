@@ -71,6 +71,7 @@ def search(
         place.mkdir(parents=True, exist_ok=True)
         learn(
             config,
+            TrainSettings.model_validate(config),
             {**shown, **values},
             folder=place,
             stopping=nullcontext(SimpleNamespace(asked=False)),

@@ -15,7 +15,7 @@ class InputError(ValueError):
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """What is found wrong with the input inside is reported as found in `where`."""
+    """An `InputError` in the block is reported as one of `where`."""
     try:
         yield
     except InputError as error:

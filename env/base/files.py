@@ -1,4 +1,4 @@
-"""How files are read and written: those of others with bounds, and none is ever there by half."""
+"""Reading files of others within bounds, and writing files that appear whole or not at all."""
 
 import gzip
 import io
@@ -26,17 +26,19 @@ Workflows of WfInstances and Pegasus have 36 to 83 a task (one has 542), 36,000 
 MOST_YAML_BYTES = 1_000_000
 """Of a YAML file."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a text begins with that spreadsheets compute."""
+"""Beginnings of texts that spreadsheets compute."""
 
 
-def name_apart(path: tuple[str, ...], others: Collection[tuple[str, ...]]) -> str:
-    """A name for the parts of a path: as many of the last as tell it from others, joined by `_`."""
+def name_apart(
+    parts: tuple[str, ...], others: Collection[tuple[str, ...]], least: int = 1, mark: str = "_"
+) -> str:
+    """The last parts of a path or key, joined: `least`, or as many as tell it from others."""
     count = next(
         count
-        for count in range(1, len(path) + 1)
-        if all(other[-count:] != path[-count:] for other in others)
+        for count in range(least, len(parts) + least)
+        if all(other[-count:] != parts[-count:] for other in others)
     )
-    return "_".join(path[-count:])
+    return mark.join(parts[-count:])
 
 
 @contextmanager
@@ -51,8 +53,8 @@ def opened(
         inside: the folder it belongs to; a link that leads out of it is refused.
 
     Raises:
-        InputError: the file cannot be opened, is not a regular one (but a device, FIFO, socket or
-            folder), lies outside, or what is read in the block is broken, too long or not UTF-8.
+        InputError: the file cannot be opened, is a device, FIFO, socket or folder, lies outside, or
+            is found broken, too long or not UTF-8 in the block.
     """
     where = as_line(str(path))
     try:
@@ -60,9 +62,7 @@ def opened(
             # `Path.resolve` has no `OSError` for a link that points to itself; opening it has.
             real, folder = (Path(os.path.realpath(each)) for each in (path, inside))
             if not real.is_relative_to(folder):
-                raise InputError(
-                    f"{where}: a link that leads out of '{inside}', which is not followed"
-                )
+                raise InputError(f"{where}: a link that leads out of '{inside}' is not followed")
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"{where}: not a regular file, which is needed")
         with path.open("rb") as file:
@@ -118,45 +118,36 @@ def parse_json(content: bytes, where: str) -> Any:
         raise InputError(f"{where}: not valid JSON: {error}") from None
 
 
-class NoKeyTwice(yaml.SafeLoader):
-    """PyYAML's loader of plain values, for which a key that is given twice is a slip."""
+class _NoKeyTwice(yaml.SafeLoader):
+    """PyYAML's loader of plain values, which refuses a key that is given twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Raises a `YAMLError` for such a key."""
         for name, count in Counter(key.value for key, _ in node.value).items():
             if count > 1:
                 raise yaml.YAMLError(f"{short(name)} is given twice")
         return dict(super().construct_mapping(node, deep))
 
 
-def read_yaml(path: Path, where: str, loader: type[Any] = NoKeyTwice) -> Any:
-    """What is in a YAML file.
-
-    Args:
-        path: of the file, which errors call `where`.
-        loader: PyYAML's; its `BaseLoader` makes texts, lists and mappings alone, and copies none.
+def read_yaml(path: Path, where: str) -> Any:
+    """The plain values of a YAML file, which errors call `where`.
 
     Raises:
-        InputError: it cannot be read, or is not YAML.
+        InputError: it cannot be read, is not YAML or has a key twice.
     """
     content = read_bytes(path, MOST_YAML_BYTES)
     try:
-        return yaml.load(content.decode("utf-8-sig"), loader)
+        return yaml.load(content.decode("utf-8-sig"), _NoKeyTwice)
     except Exception as error:  # PyYAML lets pass what Python raises, as of too large a number
         raise InputError(f"{where}: not YAML, {one_line(str(error) or repr(error))}") from None
 
 
 def table_row(cells: Iterable[Any]) -> list[Any]:
-    """A row of CSV in which no text is a formula, and a terminal obeys none.
+    """A row of CSV in which no text is computed by spreadsheets or obeyed by terminals."""
 
-    A `'` before a formula has spreadsheets show it.
-    """
-    return [
-        printable(f"'{cell}" if cell.startswith(FORMULA) else cell)
-        if isinstance(cell, str)
-        else cell
-        for cell in cells
-    ]
+    def harmless(text: str) -> str:
+        return printable(f"'{text}" if text.startswith(FORMULA) else text)
+
+    return [harmless(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 @contextmanager
@@ -164,11 +155,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     """A temporary file that takes the name `path` in the end: it appears whole or not at all.
 
     Raises:
-        InputError: `path` names no file, something else has the name, as a device, or its folder
-            cannot be written to.
+        InputError: a device or socket has the name, or its folder cannot be written to.
     """
-    if not path.name:
-        raise InputError(f"'{path}': no name of a file, which is needed")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):

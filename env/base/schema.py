@@ -1,7 +1,6 @@
 """Validation of declared input: pydantic models in, one clear line out."""
 
 import difflib
-import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, TypeVar, dataclass_transform
@@ -78,13 +77,16 @@ def _with_known_keys(declared: Mapping[str, FieldInfo], data: Any) -> Any:
     if isinstance(data, Mapping):
         fields = {field.alias or name: field for name, field in declared.items()}
         for key, value in data.items():
+            fault = ""
             if key not in fields:
-                raise _of(key, f"unknown key, {nearest(str(key), sorted(fields))}")
-            if isinstance(value, str) and value == "???":  # Hydra's mark
-                raise _of(key, "missing, it has no default and must be given")
-            # Pydantic takes true and false for 1 and 0.
-            if isinstance(value, bool) and fields[key].annotation in (int, float):
-                raise _of(key, f"a number is needed, found {value}")
+                fault = f"unknown key, {nearest(str(key), sorted(fields))}"
+            elif isinstance(value, str) and value == "???":  # Hydra's mark
+                fault = "missing, it has no default and must be given"
+            elif isinstance(value, bool) and fields[key].annotation in (int, float):
+                # Pydantic takes true and false for 1 and 0.
+                fault = f"a number is needed, found {value}"
+            if fault:
+                raise PydanticCustomError("of_key", "{fault}", {"key": key, "fault": fault})
     return data
 
 
@@ -165,12 +167,8 @@ def nearest(word: str, allowed: Sequence[str], prefix: str = "") -> str:
 
 def listed(names: Collection[str]) -> str:
     """`a, b, c`, and how many more there are of a long list."""
-    shown = [
-        each if len(each) <= SHOWN_CHARACTERS else short(each)
-        for each in islice(names, SHOWN_NAMES)
-    ]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+    more = len(names) - SHOWN_NAMES
+    return ", ".join(islice(names, SHOWN_NAMES)) + (f" and {more:,} more" if more > 0 else "")
 
 
 def one_line(text: str) -> str:
@@ -179,18 +177,14 @@ def one_line(text: str) -> str:
 
 
 def as_line(text: str) -> str:
-    """`text` as one line of a terminal, its blanks as they are.
-
-    What a terminal would obey, as escape sequences, is spelt out. Of a long text the middle is left
-    out.
-    """
+    """`text` as one printable line, its blanks as they are, without the middle of a long text."""
     line = printable(" ".join(text.splitlines()))
     half = LINE_CHARACTERS // 2
     return line if len(line) <= LINE_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
 
 
 def printable(text: str) -> str:
-    """`text` with control characters spelt out, as escape sequences of terminals."""
+    """`text` with control characters spelt out: a terminal would obey escape sequences."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
@@ -199,57 +193,38 @@ def names_file(name: str) -> bool:
     return name.isprintable() and "/" not in name
 
 
-def _of(key: Any, fault: str) -> PydanticCustomError:
-    """What is wrong with a key of a mapping."""
-    return PydanticCustomError("of_key", "{fault}", {"key": str(key), "fault": fault})
-
-
 def _first_error(data: Any, error: ValidationError) -> str:
+    """The place and the words of the first of pydantic's errors; all places that are missing."""
     errors = error.errors(include_url=False)
     first = errors[0]
-    kind, context, message = first["type"], first.get("ctx", {}), first["msg"]
-    path = _written(data, first["loc"], kind)
-    found = f", found {short(first['input'])}"
+    kind, context = first["type"], first.get("ctx", {})
+    path, message = _written(data, first["loc"]), first["msg"].removeprefix("Value error, ")
     if kind == "of_key":
-        path, found = [*path, context["key"]], ""
+        path = [*path, str(context["key"])]
+    elif kind == "union_tag_not_found":
+        path, message = [*path, context["discriminator"].strip("'")], "missing, required"
     elif kind == "missing":
-        keys = [_written(data, each["loc"], kind) for each in errors if each["type"] == kind]
-        path, message, found = [listed([".".join(key) for key in keys])], "missing, required", ""
-    elif kind.startswith("union_tag"):
-        path = [*path, context["discriminator"].strip("'")]
-        message, found = "missing, required", ""
-        if kind == "union_tag_invalid":
-            message = _unknown(context["tag"], context["expected_tags"])
-    elif kind == "literal_error" and isinstance(first["input"], str):
-        message, found = _unknown(first["input"], context["expected"]), ""
-    elif kind == "value_error":  # its own text says what was found
-        message, found = message.removeprefix("Value error, "), ""
+        missing = [each["loc"] for each in errors if each["type"] == kind]
+        keys = [".".join([*_written(data, loc[:-1]), str(loc[-1])]) for loc in missing]
+        path, message = [listed(keys)], "missing, required"
     elif kind in ("model_type", "model_attributes_type", "dict_type"):
-        message = "a mapping is needed"
-    elif kind in ("tuple_type", "list_type"):
-        message = "a list is needed"
-    elif kind in ("too_short", "too_long"):  # says how many there are
-        found = ""
-    return one_line(": ".join([".".join(path), message] if path else [message]) + found)
+        message = f"a mapping is needed, found {short(first['input'])}"
+    elif kind not in ("value_error", "union_tag_invalid", "too_short"):  # they say it themselves
+        message += f", found {short(first['input'])}"
+    return one_line(f"{'.'.join(path)}: {message}" if path else message)
 
 
-def _unknown(word: str, expected: str) -> str:
-    """What is said of a word that is none of those which pydantic quotes."""
-    allowed = re.findall(r"'([^']*)'", expected)
-    return f"{short(word)} is unknown, {nearest(word, allowed)}"
-
-
-def _written(data: Any, location: tuple[int | str, ...], kind: str) -> list[str]:
+def _written(data: Any, location: Sequence[int | str]) -> list[str]:
     """The keys of an error's place as they were written: pydantic adds tags of unions to them."""
     path = []
-    for place, part in enumerate(location):
-        entries = enumerate(data) if isinstance(data, list | tuple) else ()
-        inner = {str(k): v for k, v in (data.items() if isinstance(data, Mapping) else entries)}
+    for part in location:
+        pairs = enumerate(data) if isinstance(data, list | tuple) else ()
+        inner = {str(k): v for k, v in (data.items() if isinstance(data, Mapping) else pairs)}
         if isinstance(part, int) and isinstance(data, Mapping):  # a mapping taken as a list
             part = list(inner)[part]
-        if str(part) in inner or (kind == "missing" and place == len(location) - 1):
+        if str(part) in inner:
             path.append(str(part))
-            data = inner.get(str(part))
+            data = inner[str(part)]
     return path
 
 
@@ -259,8 +234,5 @@ def short(value: Any) -> str:
         return "a mapping"
     if isinstance(value, (list, tuple)):
         return f"a list of {len(value)}"
-    try:
-        text = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        return f"a {type(value).__name__} too long to show"
+    text = repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."

@@ -1,5 +1,4 @@
 """A resource shared by tickets, a library that knows no simulator.
 
-Who has a right to how much is in `rights.py`, with tickets that can be named, lent and split. Who
-goes next is what `operations.py` says: lotteries, stride, dominant resources.
+`rights.py` says who is entitled to how much, `operations.py` which client is served next.
 """

@@ -1,8 +1,7 @@
 """Amounts of tickets as users write them, made exact."""
 
-from __future__ import annotations
-
 import math
+from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -27,21 +26,15 @@ def exact(where: str, amount: Any) -> Fraction:
     Raises:
         InputError: it is no number, or too small or large; `where` says what.
     """
-    try:
+    with suppress(ValueError):
         value = amount if isinstance(amount, Fraction) else Fraction(str(amount))
-    except ValueError:
-        value = Fraction(0)
-    if LEAST <= value <= MOST:
-        return value
-    raise InputError(
-        f"{where}: {short(amount)}, numbers of {float(LEAST):g} to {float(MOST):g} are allowed"
-    )
+        if LEAST <= value <= MOST:
+            return value
+    allowed = f"numbers of {float(LEAST):g} to {float(MOST):g} are allowed"
+    raise InputError(f"{where}: {short(amount)}, {allowed}")
 
 
 def whole_scale(base: Fraction) -> Fraction:
-    """Whole tickets for a ticket of a base: as many as can be, and a whole number if above 1.
-
-    Whole base tickets then keep their ratios.
-    """
+    """Whole tickets for a ticket of a base: as many as can be, and a whole number if above 1."""
     scale = MOST_TICKETS / base
     return Fraction(math.floor(scale)) if scale >= 1 else scale

@@ -1,4 +1,4 @@
-"""Cores of a NUMA node shared by weight among those that run there."""
+"""Cores of a NUMA node shared by weight among the sharers that run there."""
 
 from env.base.jit import compiled
 
@@ -7,12 +7,11 @@ from env.base.jit import compiled
 def cpu_share(rows, count, cpu, core_speed):
     """Weighted processor sharing, in whole operations per second, rounded down but at least 1.
 
-    Who would have more than its threads can use gets just that, and the others share what it
-    leaves.
+    A sharer gets no more than its threads can use, a core each; the others share what it leaves.
 
     Args:
-        rows: of `count` sharers, with `weight` and `threads`, from 1 on; a thread uses a core at
-            most. `speed` becomes the operations per second of each.
+        rows: of `count` sharers, with `weight` and `threads`, from 1 on; `speed` becomes the
+            operations per second of each.
         count: of the rows that count.
         cpu: cores.
         core_speed: operations per second of a core.

@@ -1,8 +1,8 @@
-"""Dominant resource fairness: the client with the lowest dominant share of what is held goes next.
+"""Dominant resource fairness: the client with the lowest dominant share is served next.
 
 Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011). A client asks for tasks of one demand of
-cores and memory. Its dominant share is the largest share that it holds of any resource, here over
-its tickets. Its own quantum scales the demand; O(log n) for everything.
+cores and memory, times its quantum. Its dominant share is the largest share that it holds of any
+resource, here over its tickets. O(log n) for everything.
 """
 
 from env.base.jit import compiled, compiled_apart
@@ -32,7 +32,7 @@ def dominant_share(used, available):
 
 @compiled
 def weighted(share, weight):
-    """A share over a weight: of a weight of 0, infinite from the first use on."""
+    """A share over a weight: with a weight of 0, infinite from the first use on."""
     if share == 0.0:
         return 0.0
     return share / weight if weight > 0.0 else INF
@@ -40,7 +40,7 @@ def weighted(share, weight):
 
 @compiled
 def place(shares, client):
-    """Brings a client to its place in the tournament."""
+    """Brings a client to its position in the tournament."""
     clients, key = shares.clients, NEVER
     if clients[client].competing == 1:
         share = dominant_share(clients[client].held, shares.head[0].capacity)

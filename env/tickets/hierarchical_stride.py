@@ -1,13 +1,13 @@
 """Hierarchical stride: stride between two groups of clients, and within each group again.
 
-Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.4. The layout: a complete binary
-tree, the clients its leaves in the order of their slots, filled up to a power of two with leaves
-without tickets, which are passed over. Of two groups with equal passes the left one goes first.
-O(log n) for everything, and no client is more than O(log n) quanta away from its share.
+Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), section 3.4. The groups are those of a
+complete binary tree over the slots; leaves without tickets are passed over. Of two groups with
+equal passes the left one is first. O(log n) for everything, and no client is more than O(log n)
+quanta away from its share.
 
-A pair needs no two passes: the difference says who goes. `lag` keeps it as the quanta that the left
-group had beyond its share of the pair, times the tickets of the pair. For whole quanta that is a
-whole number, so nothing is rounded.
+A pair needs no two passes, only their difference: `lag` is the quanta that the left group had
+beyond its share of the pair, times the tickets of the pair. For whole quanta that is a whole
+number, so nothing is rounded.
 """
 
 import numpy as np
@@ -54,7 +54,7 @@ def charge(shares, client, quanta):
 
 @compiled
 def first_of(shares):
-    """The client whose groups all go before those beside them."""
+    """The client whose groups are all first in their pairs."""
     pairs = shares.pairs
     node, leaves = ONE, np.uint64(len(pairs))
     while node < leaves:

@@ -1,14 +1,13 @@
-"""Lotteries: the holder of a ticket that is drawn goes next.
+"""Lotteries: the holder of a ticket that is drawn is served next.
 
 Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995), sections 3.1 and 3.2. Clients stand in a
 tree of sums: O(log n) for everything. `multi_lottery` draws the first winner of a superquantum, and
-the others are equally far apart. Who joins, leaves or changes ends the superquantum.
+the others are equally far apart. A client that joins, leaves or changes ends the superquantum.
 
-Compensation tickets are the only memory of how much of a quantum was used. A client that used the
-fraction f of a quantum counts as 1 / f times its tickets until it wins again. Tickets are counted
-in parts, so that what is compensated is still a whole number. In `multi_lottery` compensation comes
-after each superquantum, in O(n), the more complex of the source's two schemes: after each quantum,
-the superquantum would always end at once where no quantum is used whole.
+A client that used the fraction f of a quantum is compensated: it counts as 1 / f times its tickets
+until it wins again. Tickets are counted in parts, so that this is still a whole number. In
+`multi_lottery` compensation comes after each superquantum, in O(n): after each quantum the
+superquantum would always end at once where no quantum is used whole.
 """
 
 from typing import Final
@@ -27,21 +26,13 @@ MOST_WEIGHT: Final = 1 << 40
 REMEMBERED: Final = 64.0
 """Quanta of a client whose mean use is compensated after a superquantum.
 
-Fewer give those too much who win few of them: the mean of 1 / f lies above 1 / the mean of f. More
-would be slow to notice that a client has changed.
-"""
-
-
-@compiled
-def take_part(shares, client):
-    """A client has joined, has left or has other tickets: the superquantum ends."""
-    weigh(shares, client)
-    shares.head[0].taken = shares.head[0].winners
+With fewer, clients that win seldom get too much: the mean of 1 / f lies above 1 / the mean of f.
+With more, a change of a client would be noticed late."""
 
 
 @compiled
 def weigh(shares, client):
-    """Counts the tickets of a client anew, and with them those of all."""
+    """Counts the tickets of a client anew, and with them the tickets of all."""
     head, clients = shares.head, shares.clients
     weight = 0
     if clients[client].competing == 1:
@@ -55,12 +46,12 @@ def weigh(shares, client):
 
 @compiled
 def compensate(shares, client):
-    """Weighs a client by the mean of the uses that were told, or else by its own quantum."""
+    """Weighs a client by the mean of its reported uses, or else by its quantum."""
     clients = shares.clients
-    own = clients[client].quanta
-    mean = own * price(shares, client)
+    quantum = clients[client].quanta
+    mean = quantum * price(shares, client)
     if clients[client].won > 0.0:
-        mean = clients[client].consumed * own / clients[client].won
+        mean = clients[client].consumed * quantum / clients[client].won
     factor = 1.0 / max(mean, 1.0 / MOST_WEIGHT)
     if clients[client].compensation != factor:
         clients[client].compensation = factor
@@ -68,49 +59,49 @@ def compensate(shares, client):
 
 
 @compiled
-def keep(clients, client, part):
-    """Only a part of the uses that were told is still to be compensated."""
-    clients[client].won *= part
-    clients[client].consumed *= part
+def keep(clients, client, share):
+    """Only a share of the reported uses is still to be compensated."""
+    clients[client].won *= share
+    clients[client].consumed *= share
 
 
 @compiled
 def allocate(shares):
-    """Draws the client that goes next; somebody competes."""
+    """Draws the client that is served next, of at least one that competes."""
     head, clients = shares.head, shares.clients
     if head[0].mechanism == MULTI_LOTTERY:
         client = next_winner(shares)
-    else:
-        client = holder(shares.nodes, below(head, head[0].weight))
-    own = clients[client].quanta
-    remember(shares, client, own)
-    if head[0].mechanism == MULTI_LOTTERY:
+        quantum = clients[client].quanta
+        remember(shares, client, quantum)
         clients[client].due = 1
-        clients[client].fresh += own
-        clients[client].out += own
-    else:
-        if clients[client].won > 0.0:  # one of the uses that were told is compensated
-            keep(clients, client, max(0.0, 1.0 - own / clients[client].won))
-        compensate(shares, client)
+        clients[client].fresh += quantum
+        clients[client].out += quantum
+        return client
+    client = holder(shares.nodes, below(head, head[0].weight))
+    quantum = clients[client].quanta
+    remember(shares, client, quantum)
+    if clients[client].won > 0.0:  # one of the reported uses is compensated
+        keep(clients, client, max(0.0, 1.0 - quantum / clients[client].won))
+    compensate(shares, client)
     return client
 
 
 @compiled
 def used(shares, client, quanta):
-    """A client has really used some quanta of its oldest win of which no use was told yet.
+    """A client has really used some quanta of its oldest win whose use was not reported yet.
 
-    Each use is compensated until one more win. Uses that are told late can be several at a time.
+    Each use is compensated until one more win; late reports can be several at a time.
     """
     clients = shares.clients
-    own = clients[client].quanta
-    remember(shares, client, quanta - own)
-    clients[client].won += own
+    quantum = clients[client].quanta
+    remember(shares, client, quanta - quantum)
+    clients[client].won += quantum
     clients[client].consumed += quanta * price(shares, client)
     if shares.head[0].mechanism == MULTI_LOTTERY:
         clients[client].due = 1
         if clients[client].out > clients[client].fresh:
             clients[client].late = 1
-        clients[client].out = max(0.0, clients[client].out - own)
+        clients[client].out = max(0.0, clients[client].out - quantum)
     else:
         compensate(shares, client)
 
@@ -165,16 +156,10 @@ def begin(shares, first):
 
 @compiled
 def spread(step, winners):
-    """The next of 0 to `winners` - 1 in an order that keeps consecutive ones far apart.
+    """The next number of 0 to `winners` - 1 in an order that keeps consecutive ones far apart.
 
-    The bits of a counter in reverse: 0, 2, 1, 3 of four. Those from `winners` on are left out.
-
-    Args:
-        step: value of the counter.
-        winners: how many there are.
-
-    Returns:
-        the number, and the next value of the counter.
+    The bits of the counter `step` in reverse: 0, 2, 1, 3 of four. Returns the number and the next
+    value of the counter.
     """
     while True:
         rest, number, bit = step, 0, 1
@@ -189,7 +174,7 @@ def spread(step, winners):
 
 @compiled
 def offset_of(head, number):
-    """Where the ticket of a winner is, by its number."""
+    """The offset of the ticket of a winner, by its number."""
     winners, total = head[0].winners, head[0].weight
     offset = head[0].first + number * head[0].space + number * head[0].space_rest // winners
     return offset - (total if offset >= total else 0)
@@ -209,21 +194,21 @@ def next_winner(shares):
 
 @compiled_apart
 def settle(shares):
-    """Compensates the winners of the superquantum that has ended.
+    """Compensates the winners of the superquantum that has ended, by the mean of their uses.
 
-    What one used at once is the mean of the uses that are remembered. Wins of which none was told
-    were whole quanta, but where uses are told late: then theirs are still to come.
+    Wins without a report were whole quanta, but of a client that reports late: its uses are still
+    to come.
     """
     clients = shares.clients
     for client in range(len(clients)):
         if clients[client].due == 0:
             continue
-        own = clients[client].quanta
         if clients[client].late == 0:
             whole = min(clients[client].fresh, clients[client].out)
             clients[client].won += whole
             clients[client].consumed += whole * price(shares, client)
         compensate(shares, client)
-        keep(clients, client, min(1.0, REMEMBERED * own / clients[client].won))
+        quanta = REMEMBERED * clients[client].quanta
+        keep(clients, client, min(1.0, quanta / clients[client].won))
         clients[client].fresh = 0.0
         clients[client].due = 0

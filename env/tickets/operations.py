@@ -1,7 +1,7 @@
-"""The one protocol of all mechanisms, for compiled code: join, leave, change, allocate, used.
+"""The interface of all mechanisms, for compiled code: join, leave, change, allocate, used.
 
-`allocate` says which client goes next and charges it one quantum of its own. `used` is told when it
-is known how much that was really: with whole quanta it need not be called.
+`allocate` chooses a client and charges it one quantum. `used` reports later how much that was
+really; where quanta are always used whole it need not be called.
 """
 
 from env.base.jit import compiled, compiled_apart
@@ -11,7 +11,7 @@ from env.tickets.records import DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE
 
 @compiled
 def join(shares, client, tickets, quanta):
-    """A client that did not compete does, with tickets and a quantum of so many standard ones."""
+    """A client starts to compete, with tickets and a quantum of so many standard ones."""
     clients = shares.clients
     if clients[client].tickets == 0:
         clients[client].compensation = 1.0 / quanta
@@ -21,7 +21,7 @@ def join(shares, client, tickets, quanta):
 
 @compiled
 def leave(shares, client):
-    """A client that competed does not; what it is ahead or behind is remembered."""
+    """A client ceases to compete; what it is ahead or behind is remembered."""
     hold(shares, client, shares.clients[client].tickets, 0)
 
 
@@ -49,12 +49,13 @@ def hold(shares, client, tickets, competes):
     elif mechanism == DRF:
         drf.place(shares, client)
     else:
-        lottery.take_part(shares, client)
+        lottery.weigh(shares, client)
+        head[0].taken = head[0].winners  # the superquantum ends
 
 
 @compiled
 def allocate(shares):
-    """The client that goes next, or NOBODY."""
+    """Chooses the client that is served next, or NOBODY, and charges it a quantum."""
     mechanism = shares.head[0].mechanism
     if shares.head[0].competing == 0:
         return NOBODY

@@ -1,7 +1,7 @@
 """The records of a mechanism: one of the whole, one a client, and a tree over the clients.
 
-Compiled functions take the whole `Shares` and indices. A client is a slot of `clients`. Amounts of
-the resource are in the caller's unit, core-seconds for example, and so are quanta.
+Compiled functions take the whole `Shares` and a client as its slot in `clients`. Amounts of the
+resource and quanta are in the caller's unit, core-seconds for example.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from env.base.jit import compiled_apart
 
 MECHANISMS: Final = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf")
-"""Names of the mechanisms; compiled code knows each by its place."""
+"""Names of the mechanisms; in compiled code each is a number, its position."""
 LOTTERY, MULTI_LOTTERY, STRIDE, HIERARCHICAL_STRIDE, DRF = range(len(MECHANISMS))
 
 NOBODY: Final = -1
@@ -20,16 +20,16 @@ NOBODY: Final = -1
 INF: Final = np.inf
 
 MOST_QUANTA: Final = 1 << 16
-"""That a client may use at once, and its own quantum in standard ones. Sums then fit 63 bits."""
+"""That a client may use at once, and its quantum in standard ones. Sums then fit 63 bits."""
 MOST_WINNERS: Final = 1 << 16
 NEVER: Final = (1 << 63) - 1
-"""Key of who does not compete."""
+"""Key of a client that does not compete."""
 RESOURCES: Final = 2
-"""That `drf` looks at: cores and memory."""
+"""Of `drf`: cores and memory."""
 
 HEAD = np.dtype(
     [
-        ("mechanism", np.int64),  # place in MECHANISMS
+        ("mechanism", np.int64),  # position in MECHANISMS
         ("competing", np.int64),  # clients that do
         ("tickets", np.int64),  # of those
         ("quantum", np.float64),  # the standard one, in units of the resource
@@ -59,23 +59,23 @@ HEAD = np.dtype(
 
 CLIENT = np.dtype(
     [
-        ("tickets", np.int64),  # 0 of who has never competed
+        ("tickets", np.int64),  # 0 of a client that has never competed
         ("competing", np.int64),
-        ("quanta", np.float64),  # its own quantum, in standard ones
+        ("quanta", np.float64),  # its quantum, in standard ones
         # Virtual time.
-        ("pass_value", np.int64),  # when it goes next
+        ("pass_value", np.int64),  # when it is served next
         ("pass_rest", np.int64),  # what divisions have left, in parts of `tickets`
         ("stride", np.int64),  # how much its quantum advances it
         ("stride_rest", np.int64),  # what this division leaves
-        ("remain", np.int64),  # pass - global pass, of who does not compete
+        ("remain", np.int64),  # pass - global pass, of a client that does not compete
         # Lotteries.
         ("compensation", np.float64),  # factor of its tickets
-        ("weight", np.int64),  # parts of a ticket, 0 of who does not compete
-        ("won", np.float64),  # standard quanta that it was given and are remembered, use told
+        ("weight", np.int64),  # parts of a ticket, 0 of a client that does not compete
+        ("won", np.float64),  # standard quanta that it was given and are remembered, use reported
         ("consumed", np.float64),  # what it has really used of them
         ("fresh", np.float64),  # standard quanta that it was given in this superquantum
-        ("out", np.float64),  # the same of all, of which no use was told
-        ("late", np.int64),  # 1: a use was told after its superquantum had ended
+        ("out", np.float64),  # the same of all, whose use was not reported
+        ("late", np.int64),  # 1: a use was reported after its superquantum had ended
         ("due", np.int64),  # 1: it is to be compensated when the superquantum ends
         # Dominant resource fairness.
         ("demand", np.float64, (RESOURCES,)),  # of one of its tasks
@@ -86,7 +86,7 @@ CLIENT = np.dtype(
     ]
 )
 BLANK = np.zeros(1, CLIENT)
-"""Who has never competed."""
+"""A client that has never competed."""
 
 # Entry 1 is the root of a tree, entries 2i and 2i + 1 are the children of entry i, and the second
 # half are the leaves, one a client in the order of their slots.

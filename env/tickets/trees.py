@@ -1,7 +1,7 @@
 """Trees over all clients, whose leaves are in the second half, in the order of their slots.
 
-Entries of a tree of sums are the sums of their children: who holds the ticket at an offset. Entries
-of a tournament are the least of their children, of equal keys the lowest slot: who is first.
+An entry of a tree of sums is the sum of its children. An entry of a tournament is the least of its
+children, of equal keys the one with the lowest slot.
 """
 
 import numpy as np
@@ -42,8 +42,7 @@ def holder(nodes, offset):
 def set_key(nodes, client, key):
     """Gives a client another key of a tournament and plays its matches; the winner is at entry 1.
 
-    Who wins is a minimum and a choice of values, without branches that a processor would have to
-    guess: that makes it three times as fast.
+    Without branches, which a processor would have to guess: that makes it three times as fast.
     """
     node = np.uint64(len(nodes) // 2 + client)
     nodes[node].key = key

@@ -1,4 +1,4 @@
-"""What clients have used can be remembered with a half-life: who had more than its share pays more.
+"""Past use, remembered with a half-life: a client that had more than its share pays more.
 
 The price of a quantum is 2^(u / s - 1), at least 1/2 and at most 2: u is the client's share of all
 remembered use, s its share of the tickets. The formula is Slurm's fair-share factor 2^(-u / s),
@@ -29,12 +29,12 @@ def remember(shares, client, quanta):
 @compiled
 def price(shares, client):
     """What a quantum of a client counts as."""
-    head, own = shares.head[0], shares.clients[client]
-    if head.half_life == INF or own.tickets == 0:
+    head, row = shares.head[0], shares.clients[client]
+    if head.half_life == INF or row.tickets == 0:
         return 1.0
     everything = left_of(head, head)
     if everything <= 0.0:
         return 1.0
-    all_tickets = head.tickets + (0 if own.competing == 1 else own.tickets)
-    share = own.tickets / all_tickets
-    return 2.0 ** min(1.0, left_of(own, head) / everything / share - 1.0)
+    all_tickets = head.tickets + (0 if row.competing == 1 else row.tickets)
+    share = row.tickets / all_tickets
+    return 2.0 ** min(1.0, left_of(row, head) / everything / share - 1.0)

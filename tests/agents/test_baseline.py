@@ -23,7 +23,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "a resource": (
         "order: {name: stride, within: {name: fcfs}, resource: gpu, quantum: 1, half_life: null}\n"
         "placement: {name: worst_fit}\nmemory: {name: required}\n",
-        "order.resource: 'gpu' is unknown, allowed: core_seconds, mb_seconds, dominant",
+        "order.resource: Input should be 'core_seconds', 'mb_seconds' or 'dominant', found 'gpu'",
     ),
     "weighed": (GREEDY + "{finish: 1, delay: 1, rnt: 1}}", "did you mean 'rent'?"),
     "nan": (GREEDY + "{finish: .nan, delay: 1, rent: 1}}", "placement.weights.finish"),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from run.effect import VOID
 from tests.commands import InProcess, doing, refused
 
 TRACE = "workload=azure_like"
@@ -40,12 +39,6 @@ def test_a_row_names_what_makes_it_so(
     key = told[-1].lstrip("+").partition("=")[0]
     refused(done, f"error: {key}: without effect, {says}")
     assert done.err.endswith(": leave it out\n")
-
-
-def test_every_row_has_a_case() -> None:
-    assert {row.because for row in VOID} == {
-        row.because for row in VOID for *_, says in CASES if says in row.because
-    }
 
 
 @pytest.mark.parametrize(("command", "told"), PASS)

@@ -7,9 +7,9 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from run.command import CONF, plain
+from run.command import CONF
+from run.composing import WORLD, plain
 from run.next_command import PROJECT, evaluate_command
-from run.settings import WORLD
 from tests.commands import InProcess, doing
 
 

@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig
 
-from run.arguments import as_text
-from run.command import plain
-from run.sweep import Scenario, scenarios_of, short_keys
-from tests.commands import Command, InProcess, doing, refused
+from run.command import Job, Program
+from run.composing import Scenario, as_text
+from run.sweep import short_keys
+from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY
 
 WEEK = "workload=azure_like_week"
@@ -23,10 +22,11 @@ def scenarios() -> list[Scenario]:
 
 @pytest.fixture
 def command(in_process: InProcess, scenarios: list[Scenario]) -> Command:
-    def note(config: DictConfig, *folder: Path) -> None:
-        scenarios[:] = scenarios_of(plain(config))
+    def prepare(job: Job) -> Program:
+        scenarios[:] = job.scenarios
+        return lambda folder: None
 
-    return in_process("evaluate", doing(note, note))
+    return in_process("evaluate", prepare)
 
 
 def points(scenarios: list[Scenario]) -> list[dict[str, Any]]:

@@ -66,10 +66,11 @@ def test_good_input() -> None:
             "frame.side: a number is needed, found True",
         ),
         ({"title": "???"}, "title: missing, it has no default and must be given"),
-        ({"style": "doted"}, "style: 'doted' is unknown, did you mean 'dotted'?"),
+        ({"style": "doted"}, "style: Input should be 'plain' or 'dotted', found 'doted'"),
         (
             {"shapes": {"a": {"kind": "circel"}}},
-            "shapes.a.kind: 'circel' is unknown, did you mean 'circle'?",
+            "shapes.a: Input tag 'circel' found using 'kind' does not match any of the expected "
+            "tags: 'circle', 'square'",
         ),
         (
             {"shapes": {"a": {"radius": 1}}},

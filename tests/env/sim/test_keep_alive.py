@@ -9,7 +9,8 @@ from omegaconf import DictConfig, OmegaConf
 from env.base.schema import validated
 from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.episode.model import Options
-from run.command import CONF, plain
+from run.command import CONF
+from run.composing import plain
 from tests.documents import refused_in_a_line
 
 FILES = sorted((CONF / "keep_alive").glob("*.yaml"))

@@ -105,8 +105,8 @@ def picture(rights: Rights) -> dict[str, Any]:
     holders = rights.holders.values()
     return {
         "held": {
-            holder.name: Counter((str(ticket), len(ticket.loans)) for ticket in holder.held)
-            for holder in holders
+            name: Counter((str(ticket), len(ticket.loans)) for ticket in rights.held_by(name))
+            for name in rights.holders
         },
         "issued": [unit.issued_amount for unit in holders if isinstance(unit, Currency)],
         "values": rights.values(),

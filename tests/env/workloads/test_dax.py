@@ -114,7 +114,7 @@ NOT_READ = "is a sub-workflow, which is not read: only workflows of jobs are"
         (f'<job id="a" name="x" runtime="{"x" * 1_000_000}"/>', "job 'a': runtime: "),
         (
             JOB.format('<uses file="f" link="outptu" size="5"/>'),
-            "job 'a': uses: link: 'outptu' is unknown, did you mean 'output'?",
+            "job 'a': uses: link: Input should be 'input', 'output'",
         ),
         (SUB_WORKFLOW.format("dax"), f"<dax> 'b' {NOT_READ}"),
         (SUB_WORKFLOW.format("dag"), f"<dag> 'b' {NOT_READ}"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from env.base.errors import InputError
-from run.arguments import as_text, expanded, of_resumed, parsed
+from run.composing import as_text, expanded, of_resumed, parsed
 
 NASTY = (
     st.lists(
@@ -47,7 +47,7 @@ def test_text_that_is_pasted_arrives_unchanged(text: str) -> None:
         ("- ray.address=theirs:6379", "what runs here is typed"),
         ("- +hydra.callbacks.x._target_=os.mkdir", "not supported"),
         ("[", "not YAML"),
-        ("a: &a [*a]", "not YAML"),
+        ("a: &a [*a]", "a list of texts is needed, found a mapping"),
         ("{seed: 1}", "a list of texts is needed, found a mapping"),
         (
             "\n".join(["- &a0 [x, x]", *(f"- &a{n} [{10 * f'*a{n - 1},'}]" for n in range(1, 40))]),
