@@ -150,7 +150,7 @@ class Contest:
         env = RawEnv.of(Episode(workload, self.cluster, self.rules))
         if not self.optimum.allows(env):
             return math.nan
-        return optimum(env, self.objective, self.optimum.memory_tiers).J
+        return optimum(env, self.objective, self.optimum.memory_tiers)
 
 
 def rules_of(rules: Rules, player: Scheduler) -> Rules:

@@ -10,12 +10,11 @@ from pydantic import Field, model_validator
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.learn.world import TrainingEpisodes
-from env.score.greedy_play import Buffers, play_greedy
+from env.score.greedy_play import buffers_of, play_greedy
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
 from env.sim.assembly.new_state import reset
 from env.sim.view.raw_env import RawEnv
-from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate
 from run.settings import RunName
@@ -215,9 +214,9 @@ class WeightSearch:
             waiting = [candidate for candidate in candidates if number not in candidate.js]
             if not waiting:
                 continue
-            workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
+            workload, cluster = self.episodes.training_episode(self.seed, 0, 0, number)
             state = RawEnv(workload.arrival_times, workload.templates, cluster).state
-            buffers = Buffers.of(state)
+            buffers = buffers_of(state)
             for candidate in waiting:
                 weights = candidate.weights.by_objective(self.objective)
                 reset(state)

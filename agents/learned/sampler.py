@@ -17,8 +17,7 @@ from agents.learned.recorder import Recorder
 from env.base.jit import compiled
 from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
-from env.learn.kind import Turn
-from env.learn.loops import NOBODY
+from env.learn.kind import NOBODY, Turn
 
 WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
 """Of a policy, see `CompiledPolicy.write_logits`."""

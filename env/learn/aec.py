@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Tuple
 from pettingzoo import AECEnv
 
 from env.base.errors import InputError
-from env.learn.actions import actions_of, nothing_played, taken
+from env.learn.actions import actions_of, checked, nothing_played
 from env.learn.agent import Observation
 from env.learn.multi_agent import ServerlessEnv
 
@@ -60,15 +60,14 @@ class ServerlessAEC(AECEnv):
         if isinstance(options, dict):
             options = {key: value for key, value in options.items() if key != "options"}
         observations, _ = self._env.reset(seed=seed, options=options)
-        self.agents = list(self.possible_agents)
-        self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self._seen: dict[str, Observation] = {
-            name: member.blank_observation() for name, member in self._env.members.items()
-        }
+        self.agents = names = list(self.possible_agents)
+        self.rewards = dict.fromkeys(names, 0.0)
+        self._cumulative_rewards = dict.fromkeys(names, 0.0)
+        self.terminations = dict.fromkeys(names, False)
+        self.truncations = dict.fromkeys(names, False)
+        self.infos: dict[str, dict[str, Any]] = {name: {} for name in names}
+        members = self._env.members.items()
+        self._seen = {name: member.blank_observation() for name, member in members}
         self._begin_turn(observations)
 
     def observe(self, agent: str) -> dict[str, Any]:
@@ -96,28 +95,22 @@ class ServerlessAEC(AECEnv):
         member, mask = self._env.members[agent], self._seen[agent]["mask"]
         # The action itself is the caller's, who may write the next one to it.
         rows = actions_of([member], {agent: action})
-        (self._actions[agent],) = taken([member], mask[None], np.zeros(1, int), rows, together=0)
-        if len(self._actions) < len(self._asked):
-            self._cumulative_rewards[agent] = 0.0
-            self._clear_rewards()
+        (self._actions[agent],) = checked([member], mask[None], np.zeros(1, int), rows, together=0)
+        rewards: dict[str, float] = {}
+        if len(self._actions) == len(self._asked):
+            try:
+                observations, rewards, terminateds, _, infos = self._env.step(self._actions)
+            except InputError:
+                self._begin_turn({name: self._seen[name] for name in self._asked})
+                raise
+            if terminateds["__all__"]:
+                self.terminations, self.infos = dict.fromkeys(self.agents, True), infos
+            self._begin_turn(observations)
+        else:
             self.agent_selection = self._asked[len(self._actions)]
-            return
-        try:
-            observations, rewards, terminateds, _, infos = self._env.step(self._actions)
-        except InputError:
-            self._begin_turn({name: self._seen[name] for name in self._asked})
-            raise
         self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
         self.rewards = {name: rewards.get(name, 0.0) for name in self.agents}
         self._accumulate_rewards()
-        if terminateds["__all__"]:
-            self.terminations = dict.fromkeys(self.agents, True)
-            self.infos = infos
-            self._seen = observations
-            self.agent_selection = self.agents[0]
-            return
-        self._begin_turn(observations)
 
     def render(self) -> str:
         """The cluster at this moment, a line a NUMA node."""

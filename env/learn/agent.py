@@ -41,21 +41,31 @@ class Agent(NamedTuple):
     critic_features: tuple[str, ...] = CRITIC_FEATURES
 
     @property
-    def observation_space(self) -> gym.spaces.Dict:
-        """Parts: context (C,), items (M, I), mask (A,) and critic (V,), all float32.
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of what it observes: context (C,), items (M, I), mask (A,) and critic (V,).
 
         With a window of the workflow also functions (F, G) and edges (F, F).
         """
-        parts: dict[str, gym.Space[Any]] = {
-            "context": _box(len(self.context_features)),
-            "items": _box(self.items, len(self.item_features)),
-            "mask": _flags(self.bids + self.items * self.choices),
-            "critic": _box(len(self.critic_features)),
+        parts: dict[str, tuple[int, ...]] = {
+            "context": (len(self.context_features),),
+            "items": (self.items, len(self.item_features)),
+            "mask": (self.bids + self.items * self.choices,),
+            "critic": (len(self.critic_features),),
         }
         if self.window:
-            parts["functions"] = _box(self.window, len(FUNCTION_FEATURES))
-            parts["edges"] = _flags(self.window, self.window)
-        return gym.spaces.Dict(parts)
+            parts["functions"] = (self.window, len(FUNCTION_FEATURES))
+            parts["edges"] = (self.window, self.window)
+        return parts
+
+    @property
+    def observation_space(self) -> gym.spaces.Dict:
+        """The parts, all float32."""
+        limits = {"mask": (0.0, 1.0), "edges": (0.0, 1.0)}
+        spaces: dict[str, gym.Space[Any]] = {
+            part: Box(*limits.get(part, (-LIMIT, LIMIT)), shape, np.float32)
+            for part, shape in self.parts.items()
+        }
+        return gym.spaces.Dict(spaces)
 
     @property
     def action_space(self) -> gym.Space:
@@ -66,20 +76,6 @@ class Agent(NamedTuple):
 
     def blank_observation(self) -> Observation:
         """What it sees when there is nothing to decide: zeros, the first choice allowed."""
-        blank: Observation = {
-            key: np.zeros(space.shape, np.float32)
-            for key, space in self.observation_space.spaces.items()
-            if space.shape is not None
-        }
-        blank["mask"][0] = 1.0
-        if self.bids:
-            blank["mask"][self.bids] = 1.0
+        blank = {part: np.zeros(shape, np.float32) for part, shape in self.parts.items()}
+        blank["mask"][[0, self.bids]] = 1.0
         return blank
-
-
-def _box(*shape: int) -> Box:
-    return Box(-LIMIT, LIMIT, shape, np.float32)
-
-
-def _flags(*shape: int) -> Box:
-    return Box(0.0, 1.0, shape, np.float32)

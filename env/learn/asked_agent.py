@@ -19,13 +19,8 @@ CONTEXT_FEATURES: Final = (
 CONTEXT: Final = places(CONTEXT_FEATURES)
 
 
-def code_of(place: int) -> int:
-    """`Kind.code` of a kind, by its place among those of the world."""
-    return ASIDE + 1 + place
-
-
 def kind_of(asked: DecisionKind, place: int) -> Kind:
-    """What the agent of a kind is asked."""
+    """What the agent of a kind is asked, by the kind's place among those of the world."""
     fill, carry_out = asked.fill, asked.apply
 
     @compiled
@@ -44,4 +39,4 @@ def kind_of(asked: DecisionKind, place: int) -> Kind:
     agent = Agent(
         asked.name, asked.name, asked.features, asked.rows, context_features=CONTEXT_FEATURES
     )
-    return Kind(code_of(place), (Turn([agent], see),), apply)
+    return Kind(ASIDE + 1 + place, (Turn([agent], see),), apply, due=asked.due)

@@ -1,19 +1,22 @@
 """A kind of decision: who is asked, turn by turn, what they see, and what becomes of the answer.
 
 An answer is a row of what the kind offers. A kind is written for one simulator, see
-env/learn/sight.py for what its compiled functions get; env/learn/loops.py plays many side by side.
+env/learn/sight.py for what its compiled functions get; env/learn/decisions.py plays many at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from env.base.jit import compiled
 from env.learn.agent import Agent, Observation
+
+NOBODY: Final = -1
+"""Of a row at a turn that is nobody's in its environment."""
 
 
 @compiled
@@ -53,11 +56,8 @@ class Turn:
 
     def room(self, environments: int) -> Observation:
         """Zeros for what its agents see in so many environments: E * A rows of each part."""
-        rows = environments * self.together
-        return {
-            part: np.zeros((rows, *blank.shape), np.float32)
-            for part, blank in self.agents[0].blank_observation().items()
-        }
+        rows, parts = environments * self.together, self.agents[0].parts
+        return {part: np.zeros((rows, *shape), np.float32) for part, shape in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,11 @@ class Kind:
             another decision of this moment may be due, or an error code.
         actions: what agents do, turn by turn, where a row is to be chosen: of a row and the
             `Sight.first_node` of the episode; integers (A,), or (A, 2) of bids and places.
+        due: of a kind beside the engine's own, see `DecisionKind`.
     """
 
     code: int
     turns: tuple[Turn, ...]
     apply: Any
     actions: Callable[[int, np.ndarray], list[np.ndarray]] = lambda row, _: [np.array([row])]
+    due: Any = None

@@ -100,7 +100,6 @@ class Layout:
         turns: of all kinds.
         kind_of: the kind of a turn.
         agents: by name, in the order in which they act.
-        type_names: of the server types.
     """
 
     def __init__(
@@ -113,40 +112,32 @@ class Layout:
         see_future: bool = True,
     ) -> None:
         self._made_of = config, objective, cluster, tenants, asked, see_future
-        self.config = config
-        self.objective = objective
-        self.tiers = config.memory_tiers
-        self.type_names = tuple(kind.name for kind in cluster.server_types)
-        self._nodes = [kind.count * kind.numa_nodes for kind in cluster.server_types]
+        self.config, self.objective, self.tiers = config, objective, config.memory_tiers
+        self._nodes = {kind.name: kind.count * kind.numa_nodes for kind in cluster.server_types}
+        self._see_future = see_future
         own = (asked_agent.kind_of(kind, place) for place, kind in enumerate(asked))
         self.kinds = (*self._kinds(tenants), *own)
         self.kind_of = {turn: kind for kind in self.kinds for turn in kind.turns}
         self.turns = tuple(self.kind_of)
         self.agents = {agent.name: agent for turn in self.turns for agent in turn.agents}
-        self._see_future = see_future
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, self._made_of
 
     def sights(self, environments: int, functions: int) -> Sight:
-        """Empty buffers for E environments.
-
-        Args:
-            environments: E.
-            functions: of an episode, at most.
-        """
-        config, each = self.config, environments
+        """Empty buffers for E environments with at most so many functions in an episode."""
+        config, each, types = self.config, environments, len(self._nodes)
         seen = len(self.tiers) if config.layout == "hierarchical" else 1
-        of_nodes = each, seen, sum(self._nodes)
+        of_nodes = each, seen, sum(self._nodes.values())
         window = config.workflow_window
         return Sight(
-            first_node=np.zeros((each, len(self.type_names) + 1), np.int64),
+            first_node=np.zeros((each, types + 1), np.int64),
             candidates=np.zeros(of_nodes, CANDIDATE),
             scores=np.zeros(of_nodes),
             nodes=np.zeros((*of_nodes, len(NODE_FEATURES)), np.float32),
             context=np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
             critic=np.zeros((each, len(CRITIC_FEATURES)), np.float32),
-            able=np.zeros((each, len(self.type_names)), np.int64),
+            able=np.zeros((each, types), np.int64),
             trace=np.zeros((each, functions + 1 if self._see_future else 0, 2)),
             cursor=np.zeros((each, 1), np.int64),
             window=np.zeros((each, window), np.int64),
@@ -159,15 +150,15 @@ class Layout:
         )
 
     def _kinds(self, tenants: Sequence[str]) -> Iterator[Kind]:
-        config, most = self.config, max(self._nodes)
+        config, types, most = self.config, tuple(self._nodes), max(self._nodes.values())
         tiers, window = len(config.memory_tiers), config.workflow_window
         if config.queue is not None:
             yield config.queue.kind()
         if config.tenants is not None:
             yield config.tenants.kind(tenants)
         if config.layout == "placer":
-            yield at_once(sum(self._nodes), tiers, window)
+            yield at_once(sum(self._nodes.values()), tiers, window)
         elif config.layout == "hierarchical":
-            yield by_groups(self.type_names, most, tiers, window)
+            yield by_groups(types, most, tiers, window)
         elif config.layout == "server_types":
-            yield by_bids(self.type_names, most, tiers, window, config.bid_levels or 0)
+            yield by_bids(types, most, tiers, window, config.bid_levels or 0)

@@ -19,10 +19,7 @@ from env.learn.gym import SingleAgentVectorEnv
 class BatchVecEnv(VecEnv):
     """What `MaskablePPO` of sb3-contrib steps; it asks `env_method` for the masks.
 
-    The next episode begins in the step that ends one, as Stable-Baselines3 has it.
-
-    Args:
-        envs: which it takes over.
+    It takes the environments over. The next episode begins in the step that ends one.
     """
 
     __copy__ = copy.deepcopy  # a copy never moves the original

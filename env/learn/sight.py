@@ -1,4 +1,4 @@
-"""What simulators are looked at with, before their agents are asked. Compiled.
+"""What simulators are looked at with, before their agents are asked.
 
 One simulator is looked at through a `Sight`; those of E of them side by side have one dimension
 more. T server types, K memory tiers, F functions in the window of the workflow, Q waiting functions
@@ -7,7 +7,7 @@ that `queue` chooses among, L numbers of tickets that a workflow can get.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ EPISODE = np.dtype(
         ("potential", np.float64),  # when rewards were last given
         ("reached", np.float64),  # the potential now
         ("kind", np.int64),  # of the decision that is due, as `play` returns it; or DONE
-        ("rests", np.int64),  # 1: its end has been told, the next episode begins in the next step
+        ("rests", np.int64),  # 1: its end has been reported, the next one begins in the next step
         ("turns", np.int64),  # that were an agent's in this episode
     ]
 )
@@ -45,13 +45,10 @@ class Sight(NamedTuple):
     functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
     edges: np.ndarray  # float32 (F, F), see env/learn/workflow_window.py
     queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/events/choosing.py
+    # These never change and are the same for all environments.
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (10,), of the greedy score
     levels: np.ndarray  # float64 (L,), tickets that a workflow can get
-
-
-OF_ALL: Final = 3
-"""The last fields of a `Sight`, which never change: many of them share these."""
 
 
 class Environments(NamedTuple):
@@ -85,15 +82,3 @@ def sight_of(sights, env):
         sights.weights,
         sights.levels,
     )
-
-
-@compiled
-def turn_to_episode(state, sight):
-    """Reads from a new episode which NUMA nodes each server type has."""
-    sight.cursor[0] = 0
-    first_node = sight.first_node
-    first_node[:] = 0
-    for node in range(len(state.nodes)):
-        first_node[state.servers[state.nodes[node].server].type + 1] += 1
-    for kind in range(1, len(first_node)):
-        first_node[kind] += first_node[kind - 1]

@@ -34,7 +34,7 @@ Prepared = Mapping[float, Mapping[WorkflowTemplate, WorkflowTemplate]]
 
 
 class Variation(Strict):
-    """Config group `variation`. Factors are drawn anew for every training episode.
+    """Config group `variation`. Factors are drawn anew for every training episode; default: none.
 
     Attributes:
         arrival_rate: [low, high], the factor on the rate of arrivals, log-uniform.
@@ -49,13 +49,13 @@ class Variation(Strict):
         unvaried: share of the episodes that are left as configured.
     """
 
-    arrival_rate: RateFactors
-    computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)]
-    server_count: Factors
-    hourly_rate: RateFactors
-    single: Annotated[float, Field(ge=0, le=1)]
-    load: RateFactor
-    unvaried: Annotated[float, Field(ge=0, le=1)]
+    arrival_rate: RateFactors = (1.0, 1.0)
+    computation: Annotated[tuple[Share, ...], Field(min_length=1, max_length=10)] = (1.0,)
+    server_count: Factors = (1.0, 1.0)
+    hourly_rate: RateFactors = (1.0, 1.0)
+    single: Annotated[float, Field(ge=0, le=1)] = 0.0
+    load: RateFactor = 1.0
+    unvaried: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def check(self, cluster: ClusterConfig, held: np.ndarray) -> None:
         """Refuses counts that hardly ever leave a server for each function; arguments as of `draw`.
@@ -78,17 +78,20 @@ class Variation(Strict):
 
     def largest(self, cluster: ClusterConfig) -> ClusterConfig:
         """The cluster with as many servers of every type as an episode can have."""
-        varied = 1.0 if self.unvaried == 1 else self.server_count[1]
-        high = max(1.0, varied) if self.unvaried else varied
+        configured, varied = float(self.unvaried > 0), float(self.unvaried < 1)
+        high = max(configured, varied * self.server_count[1])
         counts = [max(1, round(high * kind.count)) for kind in cluster.server_types]
         return _varied(cluster, counts, [kind.hourly_rate for kind in cluster.server_types])
 
     def prepare(self, templates: Sequence[WorkflowTemplate]) -> Prepared:
         """The templates at every factor on their computation."""
-        return {
-            factor: {template: _with_computation(template, factor) for template in templates}
-            for factor in self.computation
-        }
+        prepared: dict[float, dict[WorkflowTemplate, WorkflowTemplate]] = {}
+        for factor in self.computation:
+            prepared[factor] = at = {template: template for template in templates}
+            for template in templates if factor != 1.0 else ():
+                computation = np.maximum(1, np.rint(template.computation * factor))
+                at[template] = dataclasses.replace(template, computation=computation)
+        return prepared
 
     def draw(
         self, cluster: ClusterConfig, held: np.ndarray, rng: np.random.Generator
@@ -127,26 +130,13 @@ class Variation(Strict):
         some = slice(1 if rng.random() < self.single else None)
         times, templates = times[some], templates[some]
         slower = max(1.0, _load(times, templates, cluster) / self.load)
-        times = tuple(time * slower for time in times)
         return dataclasses.replace(
             workload,
-            arrival_times=times,
+            arrival_times=tuple(time * slower for time in times),
             templates=templates,
             tenants=workload.tenants[some],
             tickets=workload.tickets[some],
         )
-
-
-UNVARIED = Variation(
-    arrival_rate=(1.0, 1.0),
-    computation=(1.0,),
-    server_count=(1.0, 1.0),
-    hourly_rate=(1.0, 1.0),
-    single=0.0,
-    load=1.0,
-    unvaried=1.0,
-)
-"""Every episode is as configured."""
 
 
 def _load(
@@ -159,13 +149,6 @@ def _load(
         for kind in cluster.server_types
     )
     return work / (capacity * times[-1]) if times[-1] > 0 else 0.0
-
-
-def _with_computation(template: WorkflowTemplate, factor: float) -> WorkflowTemplate:
-    if factor == 1.0:
-        return template
-    computation = np.maximum(1, np.rint(template.computation * factor))
-    return dataclasses.replace(template, computation=computation)
 
 
 def _varied(cluster: ClusterConfig, counts: Sequence[int], rates: Sequence[float]) -> ClusterConfig:

@@ -14,7 +14,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.learn.actions import LARGEST_SEED
 from env.learn.layouts import AgentsConfig, Layout
-from env.learn.variation import UNVARIED, Variation
+from env.learn.variation import Variation
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
 from env.sim.assembly.build import build
@@ -24,7 +24,7 @@ from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
-from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAlivePolicy, NoKeepAlive
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.resources import holders
 from env.sim.declared.rules import Lease, Rules
@@ -52,26 +52,22 @@ class WorldConfig(Strict):
     variation: Variation | None = None
     dispatch: Dispatch = Immediate(kind="immediate")
     lease: Lease = Lease()
-    keep_alive: KeepAlivePolicy = NoKeepAlive()
+    # Many simulators side by side make no forecasts of idle times.
+    keep_alive: Annotated[NoKeepAlive | Fixed | Lru | FaasCache, Field(discriminator="policy")] = (
+        NoKeepAlive()
+    )
     asked: tuple[InstanceOf[DecisionKind], ...] = ()
 
     @model_validator(mode="after")
-    def _without_forecasts(self) -> Self:
-        # Many simulators side by side make none.
-        if isinstance(self.keep_alive, HybridHistogram):
-            raise ValueError("keep_alive: agents are trained with none, fixed, lru or faascache")
-        return self
-
-    @model_validator(mode="after")
     def _agents_of_a_queue_have_one(self) -> Self:
+        queued = isinstance(self.dispatch, Queued)
         for part in ("queue", "tenants"):
-            if getattr(self.agents, part) is not None and not isinstance(self.dispatch, Queued):
+            if getattr(self.agents, part) is not None and not queued:
                 raise ValueError(
                     f"agents.{part}: dispatch=immediate has no central queue, allowed: "
                     "dispatch=queued"
                 )
-        alone = self.agents.layout == "asked"
-        if alone and not (self.asked and isinstance(self.dispatch, Queued)):
+        if self.agents.layout == "asked" and not (self.asked and queued):
             raise ValueError("agents.layout: asked needs kinds of decision, and dispatch=queued")
         return self
 
@@ -112,8 +108,7 @@ class TrainingEpisodes:
             self.templates = self.generator.pools["training"].templates
             check_world(self.templates, self.cluster)
             self._held = np.unique(holders(self.templates, self.cluster), axis=0)
-        given = config.get("variation") or UNVARIED
-        self._variation = validated(Variation, given, "variation")
+        self._variation = validated(Variation, config.get("variation") or {}, "variation")
         self._variation.check(self.cluster, self._held)
         self.largest_cluster = self._variation.largest(self.cluster)
         self._prepared = self._variation.prepare(self.templates)
@@ -121,8 +116,11 @@ class TrainingEpisodes:
         self.templates = tuple(dict.fromkeys((*self.templates, *every)))
         self.images = Images.by_name(self.templates, self.generator.config.container_cold_start)
 
-    def draw(self, sequence: np.random.SeedSequence) -> tuple[EpisodeWorkload, ClusterConfig]:
-        """What arrives in a training episode, and the cluster it runs on."""
+    def training_episode(
+        self, seed: int, worker: int, environment: int, episode: int
+    ) -> tuple[EpisodeWorkload, ClusterConfig]:
+        """What arrives in a training episode, and the cluster it runs on; see `training_seed`."""
+        sequence = training_seed(seed, worker, environment, episode)
         key = (*sequence.spawn_key, VARIATION_KEY)
         rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
         varied = self._variation.draw(self.cluster, self._held, rng)
@@ -142,7 +140,6 @@ class World(TrainingEpisodes):
         config: see `WorldConfig`, in plain containers.
 
     Attributes:
-        tenants: names of those that hold tickets, where agents split their currencies.
         rules: how it works; where no agent has a part in it, functions that wait centrally go first
             come, first served.
         layout: its agents and their turns; critics see the future of an episode.
@@ -158,7 +155,7 @@ class World(TrainingEpisodes):
         super().__init__(dict(groups))
         self.objective, self.agents, self.seed = groups.objective, groups.agents, groups.seed
         self.asked = groups.asked
-        self.tenants: tuple[str, ...] = ()
+        tenants: tuple[str, ...] = ()
         if self.agents.tenants is not None:
             funding = getattr(self.generator.config, "funding", None)
             if funding is None:
@@ -166,7 +163,7 @@ class World(TrainingEpisodes):
                     "agents.tenants: workload.tenants hold no tickets, allowed: a workload of "
                     "workflows whose tenants do, such as workload=tickets"
                 )
-            self.tenants = tuple(funding.tenants)
+            tenants = tuple(funding.tenants)
         queued = groups.dispatch if isinstance(groups.dispatch, Queued) else None
         self.rules = Rules(
             order=(self.agents.order or FIRST_COME) if queued else None,
@@ -175,9 +172,7 @@ class World(TrainingEpisodes):
             lease=groups.lease,
             keep_alive=groups.keep_alive,
         )
-        self.layout = Layout(
-            self.agents, self.objective, self.largest_cluster, self.tenants, self.asked
-        )
+        self.layout = Layout(self.agents, self.objective, self.largest_cluster, tenants, self.asked)
 
     def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""
@@ -189,9 +184,3 @@ class World(TrainingEpisodes):
         """The `episode_metrics` that a finished episode has, without those that are NaN."""
         metrics = episode_metrics(state, self.objective, self.cluster.power)
         return {name: value for name, value in metrics.items() if not math.isnan(value)}
-
-    def training_episode(
-        self, seed: int, worker: int, environment: int, episode: int
-    ) -> tuple[EpisodeWorkload, ClusterConfig]:
-        """What arrives in a training episode, and the cluster it runs on."""
-        return self.draw(training_seed(seed, worker, environment, episode))

@@ -74,11 +74,9 @@ class ScoreWeights(Strict):
         time = objective.time_weight + objective.completion_weight
         cost = objective.cost_weight
         counted = {"delay": time, "rent": cost, "rent_per_core": cost}
-        weights = np.full(len(WEIGHT), INF)  # without `demand` any server is worth filling
-        for name, value in self:
-            if value is not None:
-                weights[getattr(WEIGHT, name)] = value * counted.get(name, 1.0)
-        return weights
+        # Without `demand` any server is worth filling.
+        values = {name: INF if value is None else value for name, value in self}
+        return np.array([value * counted.get(name, 1.0) for name, value in values.items()])
 
 
 WEIGHT: Final = places(tuple(ScoreWeights.model_fields))

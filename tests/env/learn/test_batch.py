@@ -9,8 +9,7 @@ import pytest
 from env.base.errors import InputError
 from env.learn.agent import Observation
 from env.learn.batch import Batch
-from env.learn.kind import Turn
-from env.learn.loops import NOBODY
+from env.learn.kind import NOBODY, Turn
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.world import World
 from tests.env.worlds import STUDY, TENANTS, TINY, TRACE, with_gpu, with_queue, world
