@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict
-from env.learn.world import TrainingEpisodes
+from env.learn.training_episodes import TrainingEpisodes
 from env.score.greedy_play import buffers_of, play_greedy
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective

@@ -1,7 +1,6 @@
 """Every action is checked where it enters: type, range, mask, and whether the agent is due.
 
-What is refused changes nothing: the same turn can be answered again. Compiled code takes only
-actions that have passed.
+What is refused changes nothing: the same turn can be answered again.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from env.base.jit import compiled
 from env.base.schema import listed, one_line, short
 
 if TYPE_CHECKING:
-    from env.learn.agent import Agent
+    from env.learn.kind import Agent
 
 Action = Any
 """An integer; of an agent that bids two of them, its bid and its place."""
-MOST_ENVIRONMENTS: Final = 10_000
-"""Of a batch."""
-LARGEST_SEED: Final = 2**64 - 1
-"""Of an episode, as RLlib's runners draw them."""
+MOST_ENVIRONMENTS: Final = 10_000  # of a batch
+LARGEST_SEED: Final = 2**64 - 1  # of an episode, as RLlib's runners draw them
 NO_PLACE: Final = -1
 """The place of a server type that bids 0 and does not win, where it does not matter."""
 
@@ -34,9 +31,8 @@ def first_refused(actions, mask, bids, together):
 
     Args:
         actions: int64 (R, 1), or (R, 2) of bids and places.
-        mask: float32 (R, A), what the agents have seen.
+        mask, together: as for `checked`.
         bids: B, 0 for none.
-        together: rows of one environment, of which one wins; 0: some of its agents only.
     """
     last = actions.shape[1] - 1
     for row in range(len(actions)):
@@ -61,14 +57,7 @@ def first_refused(actions, mask, bids, together):
 
 
 def actions_of(agents: Sequence[Agent], actions: Mapping[str, Action]) -> np.ndarray:
-    """The actions of a turn as rows.
-
-    Args:
-        agents: who is due, all of one space.
-        actions: by name.
-
-    Returns:
-        int64 (R,), or (R, 2) of bids and places.
+    """The actions, by name, of the agents that are due: int64 (R,), or (R, 2) of bids and places.
 
     Raises:
         InputError: agents are missing or not due, or an action is not made of integers.
@@ -101,7 +90,7 @@ def checked(
         masks: float32 (R, A), what the agents have seen.
         acting: (R,) which of the agents each row is of; below 0: nobody's.
         actions: integers (R,), or (R, 2) of bids and places.
-        together: rows of one environment; 0: some of its agents only.
+        together: rows of one environment, of which one wins; 0: some of its agents only.
 
     Raises:
         InputError: they have another shape or type, or an action is not allowed.
@@ -129,11 +118,7 @@ def checked(
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
-    """A number that a caller gives.
-
-    Raises:
-        InputError: it is not whole or out of range.
-    """
+    """A number that a caller gives; `InputError` if it is not whole or out of range."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         raise InputError(

@@ -13,23 +13,18 @@ from pettingzoo import AECEnv
 
 from env.base.errors import InputError
 from env.learn.actions import actions_of, checked, nothing_played
-from env.learn.agent import Observation
+from env.learn.kind import Observation
 from env.learn.multi_agent import ServerlessEnv
 
 
 class ServerlessAEC(AECEnv):
     """Adapter of `ServerlessEnv`; agents of one turn act in the order of the layout.
 
-    An observation is {"observation": {context, items, critic}, "action_mask": (A,) int8}, and the
-    mask what `action_space(agent).sample` takes. So where an agent bids it is a tuple of two, that
-    of the bids (B,) and that of the places.
+    An observation is {"observation": {context, items, critic}, "action_mask": (A,) int8}. The mask
+    is what `action_space(agent).sample` takes: of an agent that bids a tuple, bids and places.
     """
 
-    metadata: ClassVar = {
-        "render_modes": ["ansi"],
-        "name": "serverless_v1",
-        "is_parallelizable": False,
-    }
+    metadata: ClassVar = {"render_modes": ["ansi"], "name": "serverless_v1"}
     __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -50,12 +45,9 @@ class ServerlessAEC(AECEnv):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Starts the next episode; a seed starts the stream that it names.
+        """Starts the next episode, see `ServerlessEnv.reset`.
 
-        Options are those of `ServerlessEnv`, and `options`, which PettingZoo's own test gives.
-
-        Raises:
-            InputError: as for `ServerlessEnv`.
+        An option `options`, which PettingZoo's own test gives, is ignored.
         """
         if isinstance(options, dict):
             options = {key: value for key, value in options.items() if key != "options"}
@@ -123,11 +115,10 @@ class ServerlessAEC(AECEnv):
 
     def _space(self, agent: str) -> gym.spaces.Dict:
         member = self._env.members[agent]
-        parts = dict(member.observation_space.spaces)
+        parts, (choices,) = dict(member.observation_space.spaces), member.parts["mask"]
         del parts["mask"]
-        places = member.items * member.choices
-        masks = [Box(0, 1, (count,), np.int8) for count in (member.bids, places) if count]
-        mask = Tuple(masks) if member.bids else masks[0]
+        bids, places = (Box(0, 1, (n,), np.int8) for n in (member.bids, choices - member.bids))
+        mask = Tuple([bids, places]) if member.bids else places
         return gym.spaces.Dict({"observation": gym.spaces.Dict(parts), "action_mask": mask})
 
     def _begin_turn(self, observations: dict[str, Observation]) -> None:

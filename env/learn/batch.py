@@ -6,6 +6,7 @@ an episode and measuring one that has ended. `ServerlessEnv` is a batch of one.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,10 +17,10 @@ import numpy as np
 from env.base.errors import InputError
 from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
 from env.learn.decisions import Decisions, applying
-from env.learn.kind import Kind, Turn
-from env.learn.sight import sight_of
+from env.learn.kind import Kind, Turn, sight_of
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
+from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.assembly.build import arriving, build
 from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
@@ -29,7 +30,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import ARRIVING, ASIDE, DONE, NONE
+from env.sim.state.records import ASIDE, DONE, NONE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import WorkloadGenerator
 
@@ -81,6 +82,7 @@ class Batch(Decisions):
         InputError: E is no such number.
 
     Attributes:
+        states: of each environment, to be read only.
         ended: every episode that is over; whoever reads them clears them.
         raw_env: the last one begun, where episodes are apart.
     """
@@ -98,10 +100,9 @@ class Batch(Decisions):
         self.ended: list[Ended] = []
         self._world, self._apart = world, apart
         self._drawn = [Drawn(seed, worker, first + env, -1) for env in range(environments)]
-        one, self._first_template = _one_state(world, apart)
-        self._states, handles = one.copies(environments)
+        one, self._index = _one_state(world, apart)
+        self.states, handles = one.copies(environments)
         self._asked = [kind for kind in world.layout.kinds if kind.due is not None]
-        self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
         self._given: EpisodeWorkload | None = None
         super().__init__(world.layout, handles, len(one.functions))
         if not apart:
@@ -110,18 +111,14 @@ class Batch(Decisions):
     def __reduce__(self) -> tuple[Any, ...]:
         return Batch, (self._world, len(self), 0, 0, 0, self._apart), self.get_state()
 
-    @property
-    def nbytes(self) -> int:
-        """Of the simulators and of what is seen of them."""
-        arrays = (*(state.block for state in self._states), *self._envs.sights)
-        return sum(array.nbytes for array in arrays)
+    def restart(
+        self,
+        seeds: Sequence[int | None] | None = None,
+        workload: EpisodeWorkload | None = None,
+    ) -> None:
+        """Every environment starts the next episode of its stream, or the stream of its seed.
 
-    def restart(self, seeds: Sequence[int | None] | None = None) -> None:
-        """Every environment starts the next episode of its stream, wherever it was.
-
-        Args:
-            seeds: of each environment: the stream that `ServerlessEnv.reset` starts with the same
-                seed; None: it stays in its own.
+        With a workload all play that, and their streams stay where they are.
 
         Raises:
             InputError: one is no seed, or there is not one for each. Then nothing has changed.
@@ -129,19 +126,13 @@ class Batch(Decisions):
         seeds = [None] * len(self) if seeds is None else seeds
         if len(seeds) != len(self):
             raise InputError(f"seed: {len(self)} seeds are needed, found {len(seeds)}")
-        self._drawn = [
-            drawn.following(seed) for drawn, seed in zip(self._drawn, seeds, strict=True)
-        ]
-        self._given = None
+        if workload is None:
+            pairs = zip(self._drawn, seeds, strict=True)
+            self._drawn = [drawn.following(seed) for drawn, seed in pairs]
+        self._given = workload
         for env in range(len(self)):
             self._start_episode(env)
         self._look_at(range(len(self)))
-
-    def play(self, workload: EpisodeWorkload) -> None:
-        """The only environment starts an episode of this workload; its stream stays where it is."""
-        self._given = workload
-        self._begin_episode(0)
-        self._look_at([0])
 
     def act(self, turn: Turn, actions: np.ndarray) -> None:
         """`decide`, and after the last turn of a decision plays on to the next one.
@@ -182,19 +173,17 @@ class Batch(Decisions):
         return rewards, done
 
     def _measured(self, env: int) -> Ended:
-        episode, metrics = self._envs.episodes[env], self._world.metrics(self._states[env])
+        episode, world = self._envs.episodes[env], self._world
+        metrics = episode_metrics(self.states[env], world.objective, world.cluster.power)
+        metrics = {name: value for name, value in metrics.items() if not math.isnan(value)}
         metrics["J_relative"] = float(episode["reached"] / self._envs.sights.trace[env, -1, 1])
         each = float(ideal(self._envs.weights[env]) - episode["reached"])
         return Ended(env, int(episode["turns"]), metrics, len(self.layout.agents) * each)
 
-    def state(self, env: int) -> State:
-        """The `State` of one environment, to be read only."""
-        return self._states[env]
-
     def get_state(self) -> dict[str, Any]:
         """What it needs to go on exactly from the decision that is due, by name."""
         return {
-            "blocks": [_packed(state) for state in self._states],
+            "blocks": [_packed(state) for state in self.states],
             "drawn": list(self._drawn),
             "episodes": self._envs.episodes.copy(),
             "choices": self._envs.choices.copy(),
@@ -206,7 +195,7 @@ class Batch(Decisions):
         self._drawn[:], self._given = state["drawn"], state["given"]
         for env, block in enumerate(state["blocks"]):
             self._begin_episode(env)  # what is seen of the reference
-            self._states[env].block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
+            self.states[env].block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
         self._envs.episodes[:], self._envs.choices[:] = state["episodes"], state["choices"]
         self._look_at(range(len(self)))
 
@@ -229,7 +218,7 @@ class Batch(Decisions):
         self._load(env)
         episode, state, weights = (
             self._envs.episodes[env],
-            self._states[env],
+            self.states[env],
             self._envs.weights[env],
         )
         self._turn_to(env, state)
@@ -263,7 +252,7 @@ class Batch(Decisions):
 
         At this moment the kind `after` has been decided, of the subject in the choice.
         """
-        state, choice = self._states[env], self._envs.choices[env]
+        state, choice = self.states[env], self._envs.choices[env]
         kinds = self._asked[self._asked.index(after) :] if after in self._asked else self._asked
         code = ASIDE
         while code == ASIDE:
@@ -283,13 +272,13 @@ class Batch(Decisions):
         workload, cluster = self._given, self._world.cluster
         if workload is None:
             workload, cluster = self._world.training_episode(*self._drawn[env])
-        if self._first_template:
+        if self._index:
             self._write(env, workload, cluster)
             return
         episode = Episode(workload, cluster, self._world.rules, asked=self._world.asked)
         if self._apart:
             self.raw_env = RawEnv.of(episode)
-        self._states[env] = state = self.raw_env.state if self._apart else build(episode)
+        self.states[env] = state = self.raw_env.state if self._apart else build(episode)
         state.cluster["listens"] = 0  # nobody would take its history
         self._envs.states[env] = state[0]
         trace = self._envs.sights.trace
@@ -300,14 +289,12 @@ class Batch(Decisions):
 
     def _write(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into the records that are there."""
-        state, (head, servers, nodes) = self._states[env], hardware_of(cluster)
-        first = self._first_template[int(head[0]["largest_node_cpu"])]
-        arrivals = arriving(workload, [first[id(template)] for template in workload.templates])
-        own = self._arrivals[env, : len(arrivals)]
-        own[:] = arrivals
+        state, (head, servers, nodes) = self.states[env], hardware_of(cluster)
+        cpu, templates = int(head[0]["largest_node_cpu"]), workload.templates
+        arrivals = arriving(workload, [self._index[id(template), cpu] for template in templates])
         count = len(servers)
-        rows = {"servers": count, "ledger": count, "nodes": len(nodes), "slot_of": len(own)}
-        state.use(rows, arrivals=own)
+        rows = {"servers": count, "ledger": count, "nodes": len(nodes), "slot_of": len(arrivals)}
+        state.use(rows, arrivals=arrivals)
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
@@ -323,12 +310,12 @@ def _packed(state: State) -> bytes:
     return zlib.compress(used.block.tobytes())
 
 
-def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, int]]]:
+def _one_state(world: World, apart: bool) -> tuple[State, dict[tuple[int, int], int]]:
     """A state with room for every episode of a world, and the index of templates in it.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
-    the largest NUMA node, they are stored for every size that it can have; the index is by those
-    cores and the template's id. It is empty where every episode is built anew: as functions are
+    the largest NUMA node, they are stored for every size that it can have; the index is by the
+    template's id and those cores. It is empty where every episode is built anew: as functions are
     drawn in each, tenants with tickets have their own templates, or all are to be `apart`.
     """
     generator = world.generator
@@ -337,9 +324,7 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, in
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates
     entries = [(template, cpu) for cpu in cores for template in pool]
-    index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
-    for position, (template, cpu) in enumerate(entries):
-        index[cpu][id(template)] = position
+    index = {(id(template), cpu): place for place, (template, cpu) in enumerate(entries)}
     most = generator.config.arrivals.most
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])

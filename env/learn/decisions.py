@@ -14,12 +14,10 @@ import numpy as np
 
 from env.base.jit import compiled
 from env.learn.actions import Action, checked
-from env.learn.agent import Observation
-from env.learn.kind import NOBODY, Kind, Turn
+from env.learn.kind import CHOICE, EPISODE, NOBODY, Environments, Kind, Observation, Turn, sight_of
 from env.learn.layouts import Layout
 from env.learn.observation import copy, write_critic
 from env.learn.placing import look_at_nodes
-from env.learn.sight import CHOICE, EPISODE, Environments, sight_of
 from env.score.reward import potential
 from env.sim.events.choosing import UNDECIDED, forced_choice, play_to_choice
 from env.sim.forecast.candidates import update_finish_bounds
@@ -34,13 +32,12 @@ class Decisions:
     """What agents decide in E simulators.
 
     Args:
-        layout: the agents and their turns.
+        layout: the agents and their `turns`.
         handles: HANDLE (E,), of the simulators' states.
         functions: of an episode, at most.
 
     Attributes:
-        layout: the agents and their turns.
-        turns: of all kinds of decision, in their order.
+        acting: (E * A,) which of a turn's agents each row observed is of, or NOBODY.
     """
 
     def __init__(self, layout: Layout, handles: np.ndarray, functions: int) -> None:
@@ -53,7 +50,7 @@ class Decisions:
             np.tile(layout.objective.weights, (len(handles), 1)),
         )
         self._masks: dict[Turn, np.ndarray] = {}
-        self._acting: dict[Turn, np.ndarray] = {}
+        self.acting: dict[Turn, np.ndarray] = {}
 
     @classmethod
     def of(cls, layout: Layout, state: State) -> Decisions:
@@ -69,18 +66,12 @@ class Decisions:
         """Code of the decision that is due in an environment, or DONE."""
         return int(self._envs.episodes[env]["kind"])
 
-    def acting(self, turn: Turn) -> np.ndarray:
-        """(E * A,) which of the turn's agents each row observed is of, or NOBODY."""
-        return self._acting[turn]
-
     def observe(self, turn: Turn, out: Observation) -> None:
-        """Writes what the agents of a turn see, in the order of `turns`.
+        """Writes what the agents of a turn see into `Agent.parts` of E * A rows, C-contiguous.
 
-        Args:
-            turn: of `turns`.
-            out: `Agent.parts`, float32, of E * A rows, C-contiguous.
+        Turns are observed in the order of `turns`.
         """
-        self._acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
+        self.acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
         seeing(turn.see, turn.acting)(
             self.layout.kind_of[turn].code,
             self._envs,
@@ -101,10 +92,9 @@ class Decisions:
         """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
 
         Raises:
-            InputError: an action is not allowed. Then nothing has changed, and the turn can be
-                answered again.
+            InputError: an action is not allowed. Then nothing has changed.
         """
-        masks, acting = self._masks[turn], self._acting[turn]
+        masks, acting = self._masks[turn], self.acting[turn]
         actions = checked(turn.agents, masks, acting, actions, turn.together)
         bids = np.zeros_like(actions)
         if actions.ndim == 2:
@@ -128,15 +118,15 @@ class Decisions:
         self._look_at([0])
         for turn in kind.turns:
             seen = self.seen(turn)
-            self.decide(turn, np.array([act(name, own) for name, own in seen.items()]))
+            self.decide(turn, np.array([act(name, parts) for name, parts in seen.items()]))
         return int(envs.choices[0]["row"])
 
     def seen(self, turn: Turn) -> dict[str, Observation]:
         """What each agent that acts at a turn sees, in a simulator that is the only one."""
         self.observe(turn, rows := turn.room(1))
         return {
-            turn.agents[agent].name: {part: own[row] for part, own in rows.items()}
-            for row, agent in enumerate(self.acting(turn))
+            turn.agents[agent].name: {part: column[row] for part, column in rows.items()}
+            for row, agent in enumerate(self.acting[turn])
         }
 
     def actions_for(self, kind: Kind, row: int) -> list[np.ndarray]:
@@ -145,8 +135,7 @@ class Decisions:
 
     def _look_at(self, environments: Sequence[int] | np.ndarray) -> None:
         """Some environments have come to a decision."""
-        if len(environments):
-            look_at(self._envs, np.array(environments))
+        look_at(self._envs, np.array(environments, np.int64))
 
     def _turn_to(self, env: int, state: State) -> None:
         """Reads from a new episode which NUMA nodes each server type has."""
@@ -163,7 +152,7 @@ def seeing(see: Any, acting: Any) -> Any:
     """Compiled: `see` of all agents that act at a turn, a row each; that of nobody is blank."""
 
     @compiled
-    def see_all(code, envs, bids, who, context, items, mask, critic):
+    def see_all(code, envs, bids, agents, context, items, mask, critic):
         together = len(context) // len(envs.episodes)
         for env in range(len(envs.episodes)):
             state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
@@ -172,11 +161,11 @@ def seeing(see: Any, acting: Any) -> Any:
                 row = env * together + agent
                 mask[row] = 0.0
                 if envs.episodes[env].kind == code:
-                    who[row] = acting(agent, state, choice)
+                    agents[row] = acting(agent, state, choice)
                     copy(sight.critic, critic[row])
                     see(agent, state, sight, choice, context[row], items[row], mask[row])
                 else:
-                    who[row] = NOBODY
+                    agents[row] = NOBODY
                     context[row] = 0.0
                     items[row] = 0.0
                     critic[row] = 0.0
@@ -224,10 +213,7 @@ def applying(apply: Any) -> Any:
 
 @compiled
 def look(envs, env):
-    """Notes the potential of an environment, and looks at the decision that is due.
-
-    All at once, while its records are in the processor's caches.
-    """
+    """Notes the potential of an environment, and looks at the decision that is due."""
     state, sight, episode = envs.states[env : env + 1], sight_of(envs.sights, env), envs.episodes
     update_finish_bounds(state)
     reached = potential(state, envs.weights[env], episode[env].cheapest)

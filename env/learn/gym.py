@@ -18,8 +18,8 @@ from gymnasium.vector.utils import batch_space
 from env.base.errors import InputError
 from env.base.schema import listed, short
 from env.learn.actions import LARGEST_SEED, Action, nothing_played, whole_number
-from env.learn.agent import Agent, Observation
 from env.learn.batch import Batch, Ended
+from env.learn.kind import Agent, Observation
 from env.learn.world import World
 from env.sim.view.raw_env import RawEnv
 
@@ -28,8 +28,8 @@ Part = TypeVar("Part")
 PARTS = {"context": "context", "items": "item_features", "functions": "functions", "edges": "edges"}
 """Of what an agent observes, and how they are called here.
 
-`action_masks` gives the mask. A network that read `critic` would decide by the future. To
-Stable-Baselines3 a part must not be called as a method of Python's dictionaries.
+The mask is apart, and `critic` would show the future. To Stable-Baselines3 a part must not be
+called as a method of Python's dictionaries.
 """
 
 
@@ -66,9 +66,6 @@ class SingleAgentEnv(_OneAgent, gym.Env[Observation, Action]):
 
     Raises:
         InputError: a group does not validate, or several agents decide, or one bids.
-
-    Attributes:
-        world: where episodes come from.
     """
 
     metadata: ClassVar = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
@@ -98,12 +95,7 @@ class SingleAgentEnv(_OneAgent, gym.Env[Observation, Action]):
         return self._shown(seen[self._name]), {}
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Decides, and plays on to the next decision; infos hold `episode_metrics` at the end.
-
-        Raises:
-            InputError: nothing is being played, or the action is not allowed. Then nothing has
-                changed, and the decision is still due.
-        """
+        """Decides, and plays on to the next decision, see `ServerlessEnv.step`."""
         seen, rewards, terminateds, _, infos = self._env.step({self._name: action})
         observation, ended = self._shown(seen[self._name]), terminateds["__all__"]
         return observation, rewards[self._name], ended, False, infos.get(self._name, {})
@@ -121,8 +113,8 @@ class SingleAgentVectorEnv(_OneAgent, VectorEnv[Observation, np.ndarray, np.ndar
     """N environments as `SingleAgentEnv` on one `Batch`, each call of all of them compiled.
 
     An episode ends with a blank observation, and `episode_metrics` in the infos. The next one
-    begins in the next step, which takes no notice of that environment's action and earns nothing
-    there: Gymnasium's NEXT_STEP, which its wrappers count on.
+    begins in the next step, which ignores that environment's action and earns nothing there:
+    Gymnasium's NEXT_STEP, which its wrappers count on.
 
     Args:
         config: what a `World` is made of.

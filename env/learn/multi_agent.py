@@ -15,8 +15,8 @@ from ray.tune.registry import register_env
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.learn.actions import Action, actions_of, nothing_played
-from env.learn.agent import Observation
 from env.learn.batch import Batch
+from env.learn.kind import Observation
 from env.learn.world import World
 from env.sim.declared.episode import EpisodeWorkload
 from env.sim.state.records import DONE
@@ -80,8 +80,7 @@ class ServerlessEnv(MultiAgentEnv):
     ) -> tuple[dict[str, Observation], dict[str, Any]]:
         """Starts the next episode of the stream; a seed starts the stream that it names.
 
-        `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one; the
-        next drawn episode is the one that would have been drawn.
+        `options={"workload": EpisodeWorkload}` plays that workload; the stream stays where it is.
 
         Raises:
             InputError: the seed is none, there are other options, the workload cannot be played, or
@@ -91,10 +90,7 @@ class ServerlessEnv(MultiAgentEnv):
         if workload and self.world.undecided_end(workload, self.world.cluster) is not None:
             raise InputError("options: workload: leaves the agents no choice")
         batch = self._batch or Batch(self.world, 1, self.world.seed, *self._stream, apart=True)
-        if workload is not None:
-            batch.play(workload)
-        else:
-            batch.restart([seed])
+        batch.restart([seed], workload)
         self._batch, self._turn = batch, 0
         self.agents = list(self.possible_agents)
         return self._observed(), {}
@@ -116,7 +112,7 @@ class ServerlessEnv(MultiAgentEnv):
         if batch is None or batch.kind(0) == DONE:
             raise nothing_played("step", batch is not None)
         turn = batch.turns[self._turn]
-        acting = [turn.agents[agent] for agent in batch.acting(turn)]
+        acting = [turn.agents[agent] for agent in batch.acting[turn]]
         batch.act(turn, actions_of(acting, action_dict))
         self._turn += 1
         running, names = {"__all__": False}, self.possible_agents

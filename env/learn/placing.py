@@ -14,8 +14,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.jit import compiled
 from env.learn.actions import NO_PLACE
-from env.learn.agent import Agent
-from env.learn.kind import Kind, Turn
+from env.learn.kind import Agent, Kind, Turn
 from env.learn.observation import (
     CONTEXT,
     NODE_FEATURES,
@@ -84,10 +83,7 @@ def best_node(sight, tier, begin, end):
 
 @compiled
 def see_places(agent, state, sight, choice, context, items, mask):
-    """NUMA nodes, and which memory tiers each has: all for the placer, its own for a server type.
-
-    A server type also sees which bids it may make.
-    """
+    """NUMA nodes and their memory tiers: all for the placer; for a bidder its own, and its bids."""
     copy(sight.context, context)
     tiers = len(sight.tiers)
     bids = len(mask) - len(items) * tiers
@@ -128,17 +124,14 @@ def see_tiers(agent, state, sight, choice, context, items, mask):
     copy(sight.context, context)
     count = len(state.nodes)
     for tier in range(len(sight.tiers)):
-        memory_alloc = tier_memory(state, sight, tier)
         feasible = 0
         for node in range(count):
-            if suits(state, node, memory_alloc):
-                feasible += 1
+            feasible += sight.candidates[tier, node].feasible
         items[tier, TIER.ratio] = sight.tiers[tier]
         items[tier, TIER.feasible_nodes] = feasible / count
         items[tier, OF_TIER:] = 0.0
         if feasible > 0:
-            best = best_node(sight, tier, 0, count)
-            copy(sight.nodes[tier, best], items[tier, OF_TIER:])
+            copy(sight.nodes[tier, best_node(sight, tier, 0, count)], items[tier, OF_TIER:])
             mask[tier] = 1.0
 
 
@@ -154,23 +147,22 @@ def see_types(agent, state, sight, choice, context, items, mask):
     tier = choice[0].tier
     copy(sight.context, context)
     context[CONTEXT.memory_ratio] = sight.tiers[tier]
+    items[:] = 0.0
     for kind in range(len(sight.able)):
         begin, end = sight.first_node[kind], sight.first_node[kind + 1]
-        items[kind] = 0.0
         if begin == end:
             continue
         leased = idle = feasible = 0
         for node in range(begin, end):
-            if sight.candidates[tier, node].lease_left > 0.0:
+            candidate = sight.candidates[tier, node]
+            feasible |= candidate.feasible
+            if candidate.lease_left > 0.0:
                 leased += 1
-                if sight.candidates[tier, node].parallelism == 0:
-                    idle += 1
-            feasible |= sight.candidates[tier, node].feasible
+                idle += candidate.parallelism == 0
         items[kind, TYPE.nodes] = log_of(end - begin)
         items[kind, TYPE.leased_nodes] = leased / (end - begin)
         items[kind, TYPE.idle_nodes] = idle / (end - begin)
-        best = best_node(sight, tier, begin, end)
-        copy(sight.nodes[tier, best], items[kind, OF_TYPE:])
+        copy(sight.nodes[tier, best_node(sight, tier, begin, end)], items[kind, OF_TYPE:])
         mask[kind] = feasible
 
 
@@ -272,4 +264,5 @@ def row_of(tiers: Sequence[float], memory_req: int, node: int, memory_alloc: int
             f"{memory_alloc} MB is no tier of agents.memory_tiers, which are "
             f"{', '.join(map(str, given))} MB for this function"
         )
-    return node * len(given) + len(given) - 1 - given[::-1].index(memory_alloc)
+    tier = max(tier for tier, memory in enumerate(given) if memory == memory_alloc)
+    return node * len(given) + tier

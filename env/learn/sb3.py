@@ -12,8 +12,8 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from env.learn.agent import Observation
 from env.learn.gym import SingleAgentVectorEnv
+from env.learn.kind import Observation
 
 
 class BatchVecEnv(VecEnv):

@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Self
 
-import numpy as np
 from pydantic import Field, InstanceOf, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.learn.actions import LARGEST_SEED
 from env.learn.layouts import AgentsConfig, Layout
-from env.learn.variation import Variation
-from env.score.metrics import episode_metrics
-from env.score.reward import Objective, check_rates, check_world
+from env.learn.training_episodes import TrainingEpisodes, Variation
+from env.score.reward import Objective
 from env.sim.assembly.build import build
 from env.sim.declared.aside import DecisionKind
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.resources import holders
 from env.sim.declared.rules import Lease, Rules
-from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE, INF
-from env.workloads.generator import training_seed
-from env.workloads.source import workload_source
-from env.workloads.traces.trace_samples import TraceGenerator
-
-VARIATION_KEY = 0
-"""Last word of the spawn key of what varies an episode: its workload is drawn without."""
 
 
 class WorldConfig(Strict):
@@ -72,67 +58,6 @@ class WorldConfig(Strict):
         return self
 
 
-class TrainingEpisodes:
-    """Where training episodes come from: the configured world, or a variation of it.
-
-    Args:
-        config: plain mappings by config group: `cluster`, `workflow`, `workload`, and `variation`
-            (may be missing or None: nothing varies).
-
-    Attributes:
-        cluster: as configured.
-        generator: of episodes as they are configured.
-        templates: the workflows that can arrive, at every factor on their computation; none of a
-            trace, whose functions every episode draws anew.
-        images: of their functions.
-        largest_cluster: with as many servers of every type as an episode can have.
-
-    Raises:
-        InputError: a group does not validate, or what may arrive fits no server.
-    """
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.cluster = cluster_from_config(config["cluster"], "cluster")
-        self.generator = workload_source(
-            config.get("workflow", {}),
-            config["workload"],
-            self.cluster,
-            config["workload"].get("seed"),
-        )
-        self.templates: tuple[WorkflowTemplate, ...] = ()
-        if isinstance(self.generator, TraceGenerator):
-            most = self.generator.check_training(self.cluster)
-            self._held = np.array([[kind.memory >= most for kind in self.cluster.server_types]])
-            check_rates(self.cluster)
-        else:
-            self.templates = self.generator.pools["training"].templates
-            check_world(self.templates, self.cluster)
-            self._held = np.unique(holders(self.templates, self.cluster), axis=0)
-        self._variation = validated(Variation, config.get("variation") or {}, "variation")
-        self._variation.check(self.cluster, self._held)
-        self.largest_cluster = self._variation.largest(self.cluster)
-        self._prepared = self._variation.prepare(self.templates)
-        every = (template for at in self._prepared.values() for template in at.values())
-        self.templates = tuple(dict.fromkeys((*self.templates, *every)))
-        self.images = Images.by_name(self.templates, self.generator.config.container_cold_start)
-
-    def training_episode(
-        self, seed: int, worker: int, environment: int, episode: int
-    ) -> tuple[EpisodeWorkload, ClusterConfig]:
-        """What arrives in a training episode, and the cluster it runs on; see `training_seed`."""
-        sequence = training_seed(seed, worker, environment, episode)
-        key = (*sequence.spawn_key, VARIATION_KEY)
-        rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-        varied = self._variation.draw(self.cluster, self._held, rng)
-        rate, cluster = varied or (1.0, self.cluster)
-        if isinstance(self.generator, TraceGenerator):
-            return self.generator.training_episode(sequence, rate), cluster
-        workload = self.generator.training_episode(sequence)
-        if varied is not None:
-            workload = self._variation.vary(workload, rate, cluster, self._prepared, rng)
-        return replace(workload, images=self.images), cluster
-
-
 class World(TrainingEpisodes):
     """What training environments are made of, and where their episodes come from.
 
@@ -140,14 +65,13 @@ class World(TrainingEpisodes):
         config: see `WorldConfig`, in plain containers.
 
     Attributes:
-        rules: how it works; where no agent has a part in it, functions that wait centrally go first
-            come, first served.
+        rules: how it works; functions that wait centrally go first come, first served if no agent
+            has a part in that.
         layout: its agents and their turns; critics see the future of an episode.
         asked: kinds of decision beside the engine's own.
 
     Raises:
-        InputError: a group does not validate, there is an agent `queue` but no central queue, or
-            there are agents of tenants but no tenants with tickets, or no central queue.
+        InputError: a group does not validate, or tenants with agents hold no tickets.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -179,8 +103,3 @@ class World(TrainingEpisodes):
         state = build(Episode(workload, cluster, self.rules, asked=self.asked))
         (queue,) = self.layout.sights(1, 0).queue
         return state if play_to_choice(state, queue) == DONE else None
-
-    def metrics(self, state: State) -> dict[str, float]:
-        """The `episode_metrics` that a finished episode has, without those that are NaN."""
-        metrics = episode_metrics(state, self.objective, self.cluster.power)
-        return {name: value for name, value in metrics.items() if not math.isnan(value)}

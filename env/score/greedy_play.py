@@ -1,7 +1,6 @@
 """Plays on without Python: greedy placements to the end of an episode, from any moment, in forks.
 
-`play_greedy` decides as the placement rule `greedy_objective` with the memory that functions
-require.
+Decisions are those of the placement `greedy_objective` with the memory that functions require.
 """
 
 from __future__ import annotations
@@ -74,9 +73,8 @@ def trace_greedy(state, weights, candidates, scores, objective, cheapest, trace)
         state, weights, candidates, scores: as for `play_greedy`.
         objective: float64 (4,), weights of J.
         cheapest: USD, see `cheapest_cost`.
-        trace: out, float64 (D, 2), time and potential whenever a function is to start, or a
-            workflow to get tickets, in this order, then at time inf J; D is above the number of
-            functions.
+        trace: out, float64 (D, 2), time and potential whenever a function is to start or a workflow
+            to get tickets, then at time inf J; D is above the number of functions.
     """
     reset(state)
     state.cluster[0].aside = 0
@@ -113,7 +111,8 @@ class Forks:
         objective: what J is made of.
 
     Raises:
-        InputError: containers stay warm or start cold, or functions wait centrally.
+        InputError: containers stay warm or start cold, or functions wait centrally; playing: more
+            workflows are active in a fork than the state has slots.
     """
 
     def __init__(self, state: State, clairvoyant: bool, objective: Objective) -> None:
@@ -128,24 +127,19 @@ class Forks:
     def of_nodes(self, memory_alloc: int, weights: ScoreWeights) -> np.ndarray:
         """(N,) J if the current function goes to each node with so many MB.
 
-        It is inf where the function does not fit, or where an equal node has been tried
-        (`are_twins`).
-
-        Raises:
-            InputError: more workflows are active in a fork than the state has slots.
+        It is inf where that does not fit, or where an equal node has been tried (`are_twins`).
         """
         state, by_objective = self._state, weights.by_objective(self._objective)
         outcomes = np.full(len(state.nodes), INF)
         unrented = NONE  # the last node tried whose server has never been rented
-        for node, server in enumerate(state.nodes["server"]):
+        for node, server in enumerate(state.servers[state.nodes["server"]]):
             if suits(state, node, memory_alloc) and not are_twins(state, node, unrented):
-                if state.servers[server]["expiration_time"] == -INF:
-                    unrented = node
+                unrented = node if server["expiration_time"] == -INF else unrented
                 outcomes[node] = self._outcome(by_objective, node, memory_alloc)
         return outcomes
 
     def of_rules(self, rules: Sequence[ScoreWeights]) -> np.ndarray:
-        """(R,) J by each rule, weights of `greedy_objective`; raises as `of_nodes`."""
+        """(R,) J by each rule, weights of `greedy_objective`."""
         return np.array([self._outcome(rule.by_objective(self._objective)) for rule in rules])
 
     def _outcome(self, weights: np.ndarray, *first: int) -> float:

@@ -29,23 +29,14 @@ Shown = Literal["number", "share", "count"]
 
 @dataclass(frozen=True)
 class Metric(Generic[Episode]):
-    """A number that every episode has.
+    """A number that every episode has."""
 
-    Attributes:
-        name: of the column; words joined by underscores.
-        formula: for readers.
-        compute: the same for programs; NaN where the episode has no such number.
-        unit: "" for ratios and counts.
-        better: which values are better; None where neither is.
-        shown: what readers see of it: a share in percent, a count without decimals.
-    """
-
-    name: str
-    formula: str
-    compute: Callable[[Episode], float]
-    unit: str = ""
-    better: Better = "lower"
-    shown: Shown = "number"
+    name: str  # of the column; words joined by underscores
+    formula: str  # for readers
+    compute: Callable[[Episode], float]  # for programs; NaN where the episode has no such number
+    unit: str = ""  # "" for ratios and counts
+    better: Better = "lower"  # which values are better; None where neither is
+    shown: Shown = "number"  # a share in percent, a count without decimals
 
     @property
     def heading(self) -> str:
@@ -73,17 +64,11 @@ def metric(
 
 @dataclass(frozen=True)
 class FinishedEpisode:
-    """What formulas of metrics are computed from, and the metrics.
+    """What formulas of metrics are computed from, and the metrics."""
 
-    Attributes:
-        state: of the simulator after the last completion; records of all workflows are there.
-        objective: what J is made of.
-        power: of the servers; None where it is not known.
-    """
-
-    state: State
+    state: State  # after the last completion; records of all workflows are there
     objective: Objective
-    power: Power | None
+    power: Power | None  # of the servers; None where it is not known
 
     @metric(
         "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion + "

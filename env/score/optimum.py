@@ -31,16 +31,11 @@ class OptimumSettings(Strict):
 
 
 def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) -> float:
-    """The lowest J of all schedules that can be reached from where `env` is.
+    """The lowest J of all schedules that can be reached from where `env` is, which stays there.
 
-    Depth-first over every NUMA node and memory tier of every function. A branch is left when what
-    it has paid and waited for already comes to the lowest J so far (branch and bound: Land, Doig,
-    Econometrica 1960).
-
-    Args:
-        env: an episode, which is not changed.
-        objective: weights of time and cost.
-        memory_tiers: shares of memory_req that are tried, rounded up to MB.
+    Depth-first over every NUMA node and memory tier of every function; tiers are shares of its
+    memory_req, rounded up to MB. A branch is left when what it has paid and waited for already
+    comes to the lowest J so far (branch and bound: Land, Doig, Econometrica 1960).
     """
     lowest = np.inf
     tiers = sorted(memory_tiers, reverse=True)
@@ -50,8 +45,7 @@ def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) ->
         function = at.current_function
         if function is None:
             lowest = min(lowest, FinishedEpisode(at.state, objective, power=None).J)
-            continue
-        if bound >= lowest:
+        if function is None or bound >= lowest:
             continue
         forks = []
         for memory_alloc in dict.fromkeys(memory_tier(function.memory_req, tier) for tier in tiers):
@@ -83,8 +77,8 @@ def _bound(env: RawEnv, objective: Objective) -> float:
     position = {wf_id: index for index, wf_id in enumerate(workflows["wf_id"])}
     for wf_id, fn_id in zip(queue["major"], queue["minor"], strict=True):
         index = position[wf_id]
-        known = templates["first_function"][index] + fn_id
-        left = state.template_functions["upward_rank"][known] / fastest
+        declared = templates["first_function"][index] + fn_id
+        left = state.template_functions["upward_rank"][declared] / fastest
         ends[index] = max(ends[index], env.time + left)
     flow_times = ends - workflows["arrival_time"]
     slowdown = flow_times / templates["critical_path"]

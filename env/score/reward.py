@@ -24,11 +24,8 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.queue.sharing import share_error
 from env.sim.state.block import State
 
-# Positions of weights.
-TIME: Final = 0
-COST: Final = 1
-COMPLETION: Final = 2
-FAIRNESS: Final = 3
+TIME, COST, COMPLETION, FAIRNESS = range(4)
+"""Positions of weights."""
 
 # Less, and what is divided by J overflows.
 LEAST_WEIGHT: Final = 1e-6
@@ -74,17 +71,13 @@ def cheapest_cost(state: State) -> float:
 
 
 def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -> None:
-    """Refuses workflows that a cluster cannot run, whether or not an episode draws them.
-
-    Raises:
-        InputError: a function needs more memory than any NUMA node has, or see `check_rates`.
-    """
+    """Refuses by an `InputError` what a cluster cannot run, whether or not an episode draws it."""
     check_workflows(templates, cluster)
     check_rates(cluster)
 
 
 def check_rates(cluster: ClusterConfig) -> None:
-    """Raises `InputError` for servers that cost next to nothing: no rent could be compared to."""
+    """Refuses by an `InputError` servers that cost next to nothing: rent is compared to them."""
     for kind in cluster.server_types:
         if kind.hourly_rate < LEAST_HOURLY_RATE:
             raise InputError(
