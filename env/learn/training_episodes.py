@@ -16,9 +16,8 @@ from pydantic import Field
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict, validated
 from env.score.reward import check_rates, check_world
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.episode import EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.declared.images import Images
 from env.sim.declared.resources import holders
 from env.sim.declared.workflow_template import WorkflowTemplate

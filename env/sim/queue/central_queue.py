@@ -139,8 +139,8 @@ def stands_behind(state, index, other):
         return True
     requests = state.requests
     execution = state.waiting[state.functions[index].declared].execution
-    own = max(0.0, execution - requests[index].served_time)
-    return own >= max(0.0, execution - requests[other].served_time)
+    left = max(0.0, execution - requests[index].served_time)
+    return left >= max(0.0, execution - requests[other].served_time)
 
 
 @compiled
