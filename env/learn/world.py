@@ -65,8 +65,8 @@ class World(TrainingEpisodes):
         config: see `WorldConfig`, in plain containers.
 
     Attributes:
-        rules: how it works; functions that wait centrally go first come, first served if no agent
-            has a part in that.
+        tenants: names of those that hold tickets, where agents split their currencies.
+        rules: how it works; without an agent for it the central queue is first come, first served.
         layout: its agents and their turns; critics see the future of an episode.
         asked: kinds of decision beside the engine's own.
 
@@ -88,6 +88,7 @@ class World(TrainingEpisodes):
                     "workflows whose tenants do, such as workload=tickets"
                 )
             tenants = tuple(funding.tenants)
+        self.tenants = tenants
         queued = groups.dispatch if isinstance(groups.dispatch, Queued) else None
         self.rules = Rules(
             order=(self.agents.order or FIRST_COME) if queued else None,
