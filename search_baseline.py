@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
-    from env.learn.world import TrainingEpisodes
+    from env.learn.training_episodes import TrainingEpisodes
     from env.score.greedy_score import ScoreWeights
     from evaluation.weight_search import Found, SearchCommand
     from run.command import Job, Program

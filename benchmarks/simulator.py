@@ -26,9 +26,9 @@ from benchmarks.figures import print_figures
 from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
+from env.learn.kind import Sight
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.observation import observe_nodes, write_context
-from env.learn.sight import Sight
 from env.score.reward import Objective
 from env.sim.assembly.new_state import reset
 from env.sim.declared.episode import EpisodeWorkload

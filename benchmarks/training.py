@@ -97,7 +97,7 @@ SCALING_UNITS = {
     "sampling_decisions_per_s": "the same",
     "learner_decisions_per_s": "the same",
     "ppo_decisions_per_s": "the same",
-    "bytes_per_env": "arrays that an environment does not share",
+    "bytes_per_env": "arrays of the simulator that an environment does not share",
     "rss_mb": "resident memory of the process, all in all",
 }
 
@@ -250,9 +250,9 @@ def scale(settings: TrainSettings) -> Figures:
     row: Figures = {
         "layout": settings.agents.layout,
         "environments": len(batch),
-        "numa_nodes": len(batch.state(0).nodes),
+        "numa_nodes": len(batch.states[0].nodes),
         "batch": pipeline.steps,
-        "bytes_per_env": batch.nbytes // len(batch),
+        "bytes_per_env": batch.states[0].block.nbytes,
         "rss_mb": resident_mb(),
     }
     by_phase = {

@@ -111,7 +111,7 @@ class Contest:
         if self.optimum is not None:
             whole = RawEnv.of(Episode(workload, self.cluster, self.rules))
             if self.optimum.allows(whole):
-                best_J = optimum(whole, self.objective, self.optimum.memory_tiers).J
+                best_J = optimum(whole, self.objective, self.optimum.memory_tiers)
         played: Played = []
         for scheduler in self.schedulers:
             if scheduler.name not in task.policies:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from env.score.metrics import METRICS, FinishedEpisode, Metric, by_name
-from env.score.reward import flow_times
+from env.score.metrics import METRICS, FinishedEpisode, Metric
 from env.sim.declared.workflow_template import upward_ranks
 from env.sim.state.records import PREEMPTED
 from env.sim.view.raw_env import RawEnv
@@ -31,11 +30,6 @@ class PlayedEpisode(FinishedEpisode):
     env: RawEnv
     seconds: float
     best_J: float
-
-    @cached_property
-    def flow_times(self) -> np.ndarray:
-        """(W,) seconds from the arrival of every workflow to its last completion."""
-        return flow_times(self.state)
 
     @cached_property
     def alone(self) -> np.ndarray:
@@ -133,4 +127,4 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
             shown="share",
         ),
     ]
-    return {**METRICS, **by_name(*own)}
+    return {**METRICS, **{metric.name: metric for metric in own}}

@@ -10,13 +10,12 @@ from pydantic import AfterValidator, Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
-from env.learn.world import TrainingEpisodes
-from env.score.greedy_play import Buffers, play_greedy
+from env.learn.training_episodes import TrainingEpisodes
+from env.score.greedy_play import buffers_of, play_greedy
 from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
 from env.score.reward import Objective, arrived_objective
 from env.sim.assembly.new_state import reset
 from env.sim.view.raw_env import RawEnv
-from env.workloads.generator import training_seed
 from env.workloads.source import is_trace
 from evaluation.statistics import Estimate, estimate
 from run.settings import RunName
@@ -200,9 +199,9 @@ class WeightSearch:
             waiting = [weights for weights in pool if number not in self._js[weights]]
             if not waiting:
                 continue
-            workload, cluster = self.episodes.draw(training_seed(self.seed, 0, 0, number))
+            workload, cluster = self.episodes.training_episode(self.seed, 0, 0, number)
             state = RawEnv(workload.arrival_times, workload.templates, cluster).state
-            buffers = Buffers.of(state)
+            buffers = buffers_of(state)
             for weights in waiting:
                 reset(state)
                 play_greedy(state, weights.by_objective(self.objective), *buffers)

@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from env.base.schema import Strict, nearest, validated
 from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
-from env.learn.variation import Variation
+from env.learn.training_episodes import Variation
 from env.score.reward import Objective
 from env.sim.declared.dispatch_settings import Dispatch
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy

@@ -7,7 +7,7 @@ import pytest
 
 from agents.baseline import make_baselines
 from env.base.schema import validated
-from env.learn.world import TrainingEpisodes
+from env.learn.training_episodes import TrainingEpisodes
 from env.score.reward import Objective
 from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
 from search_baseline import FILE, prepared

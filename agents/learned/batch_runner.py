@@ -26,7 +26,7 @@ from ray.rllib.utils.metrics import (
 from agents.learned.chunk import OPEN, Chunk
 from agents.learned.env_runner import log_episode, reseeded
 from agents.learned.sampler import Sampler
-from env.learn.batch import Ended
+from env.learn.batch import Batch, Ended
 from env.learn.multi_agent import ServerlessEnv
 
 BATCH = "batch"
@@ -78,14 +78,14 @@ class BatchEnvRunner(MultiAgentEnvRunner):
 
     def _start_samplers(self) -> None:
         environment: ServerlessEnv = self.env.envs[0].unwrapped
-        worker = self.worker_index or 0
+        world, seed, worker = environment.world, self.config.seed or 0, self.worker_index or 0
         threads = min(self.config.threads_per_runner, self.num_envs)
         parts = np.array_split(np.arange(self.num_envs), threads)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
         torch_lock = Lock()
         self.samplers = [
             Sampler(
-                environment.batch(len(part), self.config.seed or 0, worker, int(part[0])),
+                Batch(world, len(part), seed, worker, int(part[0])),
                 lambda agent: self.config.policy_mapping_fn(agent, None),
                 np.random.default_rng(own),
                 torch_lock,

@@ -36,7 +36,7 @@ from agents.order.funcsched import FuncSched
 from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError, located
 from env.learn.actions import NO_PLACE
-from env.learn.agent import Observation
+from env.learn.kind import Observation
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.placing import row_of
 from env.learn.queue_agent import QueueAgent

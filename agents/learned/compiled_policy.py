@@ -19,7 +19,7 @@ from torch import nn
 
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from env.base.jit import compiled
-from env.learn.agent import Observation
+from env.learn.kind import Observation
 
 WIDEST = 64
 """Units of hidden layers that are compiled; with 128 torch is faster."""

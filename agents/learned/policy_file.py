@@ -22,7 +22,7 @@ from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.base.schema import Strict, distinct, listed, one_line, validated
-from env.learn.agent import Agent
+from env.learn.kind import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 DESCRIPTION = "policy.json"

@@ -8,8 +8,7 @@ import numpy as np
 
 from agents.learned.chunk import ENDED, OPEN, Steps
 from env.base.jit import compiled
-from env.learn.agent import Agent, Observation
-from env.learn.loops import NOBODY
+from env.learn.kind import NOBODY, Agent, Observation
 
 NO_ROW = -1
 

@@ -15,10 +15,8 @@ from agents.learned.compiled_policy import CompiledPolicy, can_compile
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.recorder import Recorder
 from env.base.jit import compiled
-from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
-from env.learn.kind import Turn
-from env.learn.loops import NOBODY
+from env.learn.kind import NOBODY, Observation, Turn
 
 WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
 """Of a policy, see `CompiledPolicy.write_logits`."""
@@ -115,7 +113,7 @@ class Sampler:
             for turn, recorder in self._recorders.items():
                 seen = recorder.room(len(batch) * turn.together)
                 batch.observe(turn, seen)
-                acting = batch.acting(turn)
+                acting = batch.acting[turn]
                 taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
                 logits = _logits([policies[name] for name in recorder.policies], acting, seen)
                 actions, logp = self._choose(logits, recorder.bids, explore)

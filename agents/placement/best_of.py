@@ -8,7 +8,7 @@ from pydantic import Field
 from agents.placement.greedy_objective import WeightsByObjective, greedy_choice
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
-from env.score.greedy_play import rule_outcomes
+from env.score.greedy_play import Forks
 
 
 class BestOf(PlacementRule):
@@ -30,7 +30,6 @@ class BestOf(PlacementRule):
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
-        state, objective = decision.env.state, decision.objective
-        rules = [rule.of(objective) for rule in self.rules]
-        outcomes = rule_outcomes(state, self.clairvoyant, objective, rules)
-        return greedy_choice(decision, rules[int(np.argmin(outcomes))])
+        rules = [rule.of(decision.objective) for rule in self.rules]
+        forks = Forks(decision.env.state, self.clairvoyant, decision.objective)
+        return greedy_choice(decision, rules[int(np.argmin(forks.of_rules(rules)))])

@@ -7,7 +7,7 @@ import numpy as np
 from agents.placement.greedy_objective import greedy_choice
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
-from env.score.greedy_play import rollout_outcomes
+from env.score.greedy_play import Forks
 from env.score.greedy_score import ScoreWeights
 
 
@@ -31,9 +31,7 @@ class Rollout(PlacementRule):
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
-        state, objective = decision.env.state, decision.objective
-        outcomes = rollout_outcomes(
-            state, int(decision.memory_alloc[0]), self.clairvoyant, objective, self.weights
-        )
+        forks = Forks(decision.env.state, self.clairvoyant, decision.objective)
+        outcomes = forks.of_nodes(int(decision.memory_alloc[0]), self.weights)
         greedy = greedy_choice(decision, self.weights)
         return greedy if outcomes[greedy] == outcomes.min() else int(np.argmin(outcomes))

@@ -1,7 +1,6 @@
 """Every action is checked where it enters: type, range, mask, and whether the agent is due.
 
-What is refused changes nothing: the same turn can be answered again. Compiled code takes only
-actions that have passed.
+What is refused changes nothing: the same turn can be answered again.
 """
 
 from __future__ import annotations
@@ -16,50 +15,36 @@ from env.base.jit import compiled
 from env.base.schema import listed, one_line, short
 
 if TYPE_CHECKING:
-    from env.learn.agent import Agent
+    from env.learn.kind import Agent
 
 Action = Any
 """An integer; of an agent that bids two of them, its bid and its place."""
-MOST_ENVIRONMENTS: Final = 10_000
-"""Of a batch."""
-LARGEST_SEED: Final = 2**64 - 1
-"""Of an episode, as RLlib's runners draw them."""
+MOST_ENVIRONMENTS: Final = 10_000  # of a batch
+LARGEST_SEED: Final = 2**64 - 1  # of an episode, as RLlib's runners draw them
 NO_PLACE: Final = -1
 """The place of a server type that bids 0 and does not win, where it does not matter."""
-# What is wrong with an action.
-NOTHING: Final = 0
-OUTSIDE: Final = 1  # of its space
-BID_MASKED: Final = 2
-MASKED: Final = 3  # the choice, of a bidder the place
-NOWHERE: Final = 4  # it wins with a bid of 0, and has named no place
 
 
 @compiled
-def first_fault(actions, mask, bids, together):
-    """The first row with an action that is not allowed, and what is wrong with it.
+def first_refused(actions, mask, bids, together):
+    """The first row with an action that is not allowed, or -1.
 
     Args:
         actions: int64 (R, 1), or (R, 2) of bids and places.
-        mask: float32 (R, A), what the agents have seen.
+        mask, together: as for `checked`.
         bids: B, 0 for none.
-        together: rows of one environment; 0: some of its agents only.
     """
-    parts = actions.shape[1]
-    places = mask.shape[1] - bids
+    last = actions.shape[1] - 1
     for row in range(len(actions)):
-        place = actions[row, parts - 1]
-        asked = True
+        place, needed = actions[row, last], True
         if bids > 0:
             bid = actions[row, 0]
-            if bid < 0 or bid >= bids:
-                return row, OUTSIDE
-            if mask[row, bid] <= 0.0:
-                return row, BID_MASKED
-            asked = bid > 0 or place != NO_PLACE
-        if asked and (place < 0 or place >= places):
-            return row, OUTSIDE
-        if asked and mask[row, bids + place] <= 0.0:
-            return row, MASKED
+            if bid < 0 or bid >= bids or mask[row, bid] <= 0.0:
+                return row
+            needed = bid > 0 or place != NO_PLACE
+        possible = 0 <= place < mask.shape[1] - bids and mask[row, bids + place] > 0.0
+        if needed and not possible:
+            return row
     if bids > 0 and together > 0:
         for first in range(0, len(actions), together):
             winner = -1
@@ -67,59 +52,45 @@ def first_fault(actions, mask, bids, together):
                 if mask[row, 1] > 0.0 and (winner < 0 or actions[row, 0] > actions[winner, 0]):
                     winner = row
             if winner >= 0 and actions[winner, 1] == NO_PLACE:
-                return winner, NOWHERE
-    return -1, NOTHING
+                return winner
+    return -1
 
 
 def actions_of(agents: Sequence[Agent], actions: Mapping[str, Action]) -> np.ndarray:
-    """The actions of a turn as rows.
-
-    Args:
-        agents: who is due, all of one space.
-        actions: by name.
-
-    Returns:
-        int64 (R,), or (R, 2) of bids and places.
+    """The actions, by name, of the agents that are due: int64 (R,), or (R, 2) of bids and places.
 
     Raises:
         InputError: agents are missing or not due, or an action is not made of integers.
     """
     names = [agent.name for agent in agents]
-    if not isinstance(actions, Mapping):
-        raise InputError(f"actions: a mapping from agents is needed, found {short(actions)}")
-    for fault, wrong in (
-        ("missing", [name for name in names if name not in actions]),
-        ("not due", [str(name) for name in actions if name not in names]),
-    ):
-        if wrong:
-            raise InputError(f"agents {fault}: {listed(wrong)}; due: {listed(names)}")
-    rows, shape = [], (2,) if agents[0].bids else ()
-    for agent in agents:
-        row = np.asarray(actions[agent.name])
+    given = list(actions) if isinstance(actions, Mapping) else [short(actions)]
+    if set(given) != set(names):
+        raise InputError(
+            f"actions: those of {listed(names)} are due, found {listed(list(map(str, given)))}"
+        )
+    rows, shape = [np.asarray(actions[name]) for name in names], (2,) if agents[0].bids else ()
+    for agent, row in zip(agents, rows, strict=True):
         if row.dtype.kind not in "iu" or row.shape != shape:
-            raise _outside(agent, actions[agent.name])
-        rows.append(row)
+            found = short(actions[agent.name])
+            raise InputError(one_line(f"{agent.name}: {found} is not in {agent.action_space}"))
     return np.array(rows, np.int64)
 
 
-def taken(
+def checked(
     agents: Sequence[Agent],
     masks: np.ndarray,
     acting: np.ndarray,
     actions: np.ndarray,
     together: int,
 ) -> np.ndarray:
-    """The actions of a turn in some environments, of which each has as many rows.
+    """The actions of a turn as int64, C-contiguous.
 
     Args:
         agents: who can act at the turn, all of one space.
         masks: float32 (R, A), what the agents have seen.
         acting: (R,) which of the agents each row is of; below 0: nobody's.
         actions: integers (R,), or (R, 2) of bids and places.
-        together: rows of one environment; 0: some of its agents only.
-
-    Returns:
-        them as int64, C-contiguous.
+        together: rows of one environment, of which one wins; 0: some of its agents only.
 
     Raises:
         InputError: they have another shape or type, or an action is not allowed.
@@ -133,30 +104,21 @@ def taken(
     given = np.ascontiguousarray(given, np.int64)
     rows = np.flatnonzero(acting >= 0)
     asked, seen = given.reshape(len(given), -1)[rows], masks[rows]
-    row, fault = first_fault(asked, seen, bids, together)
-    if fault == NOTHING:
+    row = first_refused(asked, seen, bids, together)
+    if row < 0:
         return given
-    agent, action = agents[acting[rows[row]]], asked[row].tolist()
-    if 0 < together < len(masks):
-        agent = agent._replace(name=f"environment {rows[row] // together}: {agent.name}")
-    if fault == OUTSIDE:
-        raise _outside(agent, action if bids else action[0])
-    if fault == NOWHERE:
-        raise InputError(f"{agent.name}: bid 0 wins and needs a place, found {NO_PLACE}")
-    if fault == BID_MASKED:
-        what, chosen, possible = "bid", action[0], seen[row, :bids]
-    else:
-        what, chosen, possible = "place" if bids else "action", action[-1], seen[row, bids:]
-    allowed = listed([str(choice) for choice in np.flatnonzero(possible)])
-    raise InputError(f"{agent.name}: {what} {chosen} is masked; allowed: {allowed}")
+    where = f"environment {rows[row] // together}: " if 0 < together < len(masks) else ""
+    allowed = listed([str(place) for place in np.flatnonzero(seen[row, bids:])])
+    if bids:
+        offers = listed([str(bid) for bid in np.flatnonzero(seen[row, :bids])])
+        allowed = f"bids {offers}, places {allowed}, or {NO_PLACE} of a bid of 0 that does not win"
+    name, action = agents[acting[rows[row]]].name, asked[row].tolist()
+    found = action if bids else action[0]
+    raise InputError(f"{where}{name}: {found} is not possible, allowed: {allowed}")
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
-    """A number that a caller gives.
-
-    Raises:
-        InputError: it is not whole or out of range.
-    """
+    """A number that a caller gives; `InputError` if it is not whole or out of range."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         raise InputError(
@@ -169,8 +131,3 @@ def nothing_played(method: str, ended: bool = False) -> InputError:
     """What a call outside an episode gets."""
     why = "the episode is over" if ended else "no episode is being played"
     return InputError(f"{method}: {why}, call reset() first")
-
-
-def _outside(agent: Agent, action: Action) -> InputError:
-    shown = action if isinstance(action, list) else short(action)
-    return InputError(one_line(f"{agent.name}: {shown} is not in {agent.action_space}"))

@@ -12,24 +12,19 @@ from gymnasium.spaces import Box, Tuple
 from pettingzoo import AECEnv
 
 from env.base.errors import InputError
-from env.learn.actions import actions_of, nothing_played, taken
-from env.learn.agent import Observation
+from env.learn.actions import actions_of, checked, nothing_played
+from env.learn.kind import Observation
 from env.learn.multi_agent import ServerlessEnv
 
 
 class ServerlessAEC(AECEnv):
     """Adapter of `ServerlessEnv`; agents of one turn act in the order of the layout.
 
-    An observation is {"observation": {context, items, critic}, "action_mask": (A,) int8}, and the
-    mask what `action_space(agent).sample` takes. So where an agent bids it is a tuple of two, that
-    of the bids (B,) and that of the places.
+    An observation is {"observation": {context, items, critic}, "action_mask": (A,) int8}. The mask
+    is what `action_space(agent).sample` takes: of an agent that bids a tuple, bids and places.
     """
 
-    metadata: ClassVar = {
-        "render_modes": ["ansi"],
-        "name": "serverless_v1",
-        "is_parallelizable": False,
-    }
+    metadata: ClassVar = {"render_modes": ["ansi"], "name": "serverless_v1"}
     __copy__ = copy.deepcopy  # a copy never moves the original
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -50,25 +45,21 @@ class ServerlessAEC(AECEnv):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Starts the next episode; a seed starts the stream that it names.
+        """Starts the next episode, see `ServerlessEnv.reset`.
 
-        Options are those of `ServerlessEnv`, and `options`, which PettingZoo's own test gives.
-
-        Raises:
-            InputError: as for `ServerlessEnv`.
+        An option `options`, which PettingZoo's own test gives, is ignored.
         """
         if isinstance(options, dict):
             options = {key: value for key, value in options.items() if key != "options"}
         observations, _ = self._env.reset(seed=seed, options=options)
-        self.agents = list(self.possible_agents)
-        self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self._seen: dict[str, Observation] = {
-            name: member.blank_observation() for name, member in self._env.members.items()
-        }
+        self.agents = names = list(self.possible_agents)
+        self.rewards = dict.fromkeys(names, 0.0)
+        self._cumulative_rewards = dict.fromkeys(names, 0.0)
+        self.terminations = dict.fromkeys(names, False)
+        self.truncations = dict.fromkeys(names, False)
+        self.infos: dict[str, dict[str, Any]] = {name: {} for name in names}
+        members = self._env.members.items()
+        self._seen = {name: member.blank_observation() for name, member in members}
         self._begin_turn(observations)
 
     def observe(self, agent: str) -> dict[str, Any]:
@@ -96,28 +87,22 @@ class ServerlessAEC(AECEnv):
         member, mask = self._env.members[agent], self._seen[agent]["mask"]
         # The action itself is the caller's, who may write the next one to it.
         rows = actions_of([member], {agent: action})
-        (self._actions[agent],) = taken([member], mask[None], np.zeros(1, int), rows, together=0)
-        if len(self._actions) < len(self._asked):
-            self._cumulative_rewards[agent] = 0.0
-            self._clear_rewards()
+        (self._actions[agent],) = checked([member], mask[None], np.zeros(1, int), rows, together=0)
+        rewards: dict[str, float] = {}
+        if len(self._actions) == len(self._asked):
+            try:
+                observations, rewards, terminateds, _, infos = self._env.step(self._actions)
+            except InputError:
+                self._begin_turn({name: self._seen[name] for name in self._asked})
+                raise
+            if terminateds["__all__"]:
+                self.terminations, self.infos = dict.fromkeys(self.agents, True), infos
+            self._begin_turn(observations)
+        else:
             self.agent_selection = self._asked[len(self._actions)]
-            return
-        try:
-            observations, rewards, terminateds, _, infos = self._env.step(self._actions)
-        except InputError:
-            self._begin_turn({name: self._seen[name] for name in self._asked})
-            raise
         self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
         self.rewards = {name: rewards.get(name, 0.0) for name in self.agents}
         self._accumulate_rewards()
-        if terminateds["__all__"]:
-            self.terminations = dict.fromkeys(self.agents, True)
-            self.infos = infos
-            self._seen = observations
-            self.agent_selection = self.agents[0]
-            return
-        self._begin_turn(observations)
 
     def render(self) -> str:
         """The cluster at this moment, a line a NUMA node."""
@@ -130,11 +115,10 @@ class ServerlessAEC(AECEnv):
 
     def _space(self, agent: str) -> gym.spaces.Dict:
         member = self._env.members[agent]
-        parts = dict(member.observation_space.spaces)
+        parts, (choices,) = dict(member.observation_space.spaces), member.parts["mask"]
         del parts["mask"]
-        places = member.items * member.choices
-        masks = [Box(0, 1, (count,), np.int8) for count in (member.bids, places) if count]
-        mask = Tuple(masks) if member.bids else masks[0]
+        bids, places = (Box(0, 1, (n,), np.int8) for n in (member.bids, choices - member.bids))
+        mask = Tuple([bids, places]) if member.bids else places
         return gym.spaces.Dict({"observation": gym.spaces.Dict(parts), "action_mask": mask})
 
     def _begin_turn(self, observations: dict[str, Observation]) -> None:

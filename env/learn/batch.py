@@ -6,6 +6,7 @@ an episode and measuring one that has ended. `ServerlessEnv` is a batch of one.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,13 +16,11 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
-from env.learn.asked_agent import code_of
-from env.learn.decisions import Decisions
-from env.learn.kind import Kind, Turn
-from env.learn.loops import applying
-from env.learn.sight import OF_ALL, turn_to_episode
+from env.learn.decisions import Decisions, applying
+from env.learn.kind import Kind, Turn, sight_of
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
+from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.assembly.build import arriving, build
 from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
@@ -31,7 +30,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import ARRIVING, ASIDE, DONE, NONE
+from env.sim.state.records import ASIDE, DONE, NONE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import WorkloadGenerator
 
@@ -49,25 +48,20 @@ class Drawn(NamedTuple):
     environment: int
     number: int
 
-    def following(self) -> Drawn:
-        """The next episode of the stream."""
-        return self._replace(number=self.number + 1)
+    def following(self, seed: int | None = None) -> Drawn:
+        """The next episode of the stream, or the first of the stream of a seed."""
+        if seed is None:
+            return self._replace(number=self.number + 1)
+        return Drawn(whole_number("seed", seed, 0, LARGEST_SEED), self.worker, 0, 0)
 
 
 class Ended(NamedTuple):
-    """An episode that is over.
-
-    Attributes:
-        environment: where.
-        turns: that were an agent's, as many as `ServerlessEnv` takes steps.
-        metrics: `episode_metrics`, and J_relative, J in units of the reference's in this episode.
-        earned: by all its agents together.
-    """
+    """An episode that is over."""
 
     environment: int
-    turns: int
-    metrics: dict[str, float]
-    earned: float
+    turns: int  # that were an agent's, as many as `ServerlessEnv` takes steps
+    metrics: dict[str, float]  # `episode_metrics`, and J_relative, J over that of the reference
+    earned: float  # by all its agents together
 
 
 class Batch(Decisions):
@@ -78,16 +72,17 @@ class Batch(Decisions):
 
     Args:
         world: where episodes come from.
-        environments: E.
+        environments: E, from 1 to `MOST_ENVIRONMENTS`.
         seed: of the episodes.
         worker: number of the process, so that no two play the same episodes.
         first: number of the first environment in the process.
         apart: whether each episode is that of a `RawEnv`; none begins before `restart`.
 
     Raises:
-        InputError: E is not a whole number from 1 to `MOST_ENVIRONMENTS`.
+        InputError: E is no such number.
 
     Attributes:
+        states: of each environment, to be read only.
         ended: every episode that is over; whoever reads them clears them.
         raw_env: the last one begun, where episodes are apart.
     """
@@ -105,9 +100,9 @@ class Batch(Decisions):
         self.ended: list[Ended] = []
         self._world, self._apart = world, apart
         self._drawn = [Drawn(seed, worker, first + env, -1) for env in range(environments)]
-        one, self._first_template = _one_state(world, apart)
-        self._states, handles = one.copies(environments)
-        self._arrivals = np.zeros((environments, len(one.slot_of)), ARRIVING)
+        one, self._index = _one_state(world, apart)
+        self.states, handles = one.copies(environments)
+        self._asked = [kind for kind in world.layout.kinds if kind.due is not None]
         self._given: EpisodeWorkload | None = None
         super().__init__(world.layout, handles, len(one.functions))
         if not apart:
@@ -116,37 +111,28 @@ class Batch(Decisions):
     def __reduce__(self) -> tuple[Any, ...]:
         return Batch, (self._world, len(self), 0, 0, 0, self._apart), self.get_state()
 
-    @property
-    def nbytes(self) -> int:
-        """Of the simulators and of what is seen of them, which have a part for each environment."""
-        own = (*(state.block for state in self._states), *self._sights[:-OF_ALL])
-        return sum(array.nbytes for array in own)
+    def restart(
+        self,
+        seeds: Sequence[int | None] | None = None,
+        workload: EpisodeWorkload | None = None,
+    ) -> None:
+        """Every environment starts the next episode of its stream, or the stream of its seed.
 
-    def restart(self, seed: int | Sequence[int | None] | None = None) -> None:
-        """Every environment starts the next episode of its stream, wherever it was.
-
-        Args:
-            seed: of the first environment, the next one has the next seed; or one for each. It
-                starts the stream that `ServerlessEnv.reset` starts with the same seed; with None
-                an environment stays in its own.
+        With a workload all play that, and their streams stay where they are.
 
         Raises:
             InputError: one is no seed, or there is not one for each. Then nothing has changed.
         """
-        self._drawn = [
-            drawn.following() if own is None else Drawn(own, drawn.worker, 0, 0)
-            for own, drawn in zip(_seeds(seed, len(self)), self._drawn, strict=True)
-        ]
-        self._given = None
+        seeds = [None] * len(self) if seeds is None else seeds
+        if len(seeds) != len(self):
+            raise InputError(f"seed: {len(self)} seeds are needed, found {len(seeds)}")
+        if workload is None:
+            pairs = zip(self._drawn, seeds, strict=True)
+            self._drawn = [drawn.following(seed) for drawn, seed in pairs]
+        self._given = workload
         for env in range(len(self)):
             self._start_episode(env)
         self._look_at(range(len(self)))
-
-    def play(self, workload: EpisodeWorkload) -> None:
-        """The only environment starts an episode of this workload; its stream stays where it is."""
-        self._given = workload
-        self._begin_episode(0)
-        self._look_at([0])
 
     def act(self, turn: Turn, actions: np.ndarray) -> None:
         """`decide`, and after the last turn of a decision plays on to the next one.
@@ -157,32 +143,27 @@ class Batch(Decisions):
         self.decide(turn, actions)
         kind = self.layout.kind_of[turn]
         if turn is kind.turns[-1]:
-            applying(kind.apply)(kind.code, self._all)
-            for env in np.flatnonzero(self._episodes["kind"] == ASIDE).tolist():
+            applying(kind.apply)(kind.code, self._envs)
+            for env in np.flatnonzero(self._envs.episodes["kind"] == ASIDE).tolist():
                 self._turn_aside(env, kind)
-            if (code := self._episodes["kind"].min()) < 0:
+            if (code := self._envs.episodes["kind"].min()) < 0:
                 raise InputError(f"the engine ran out of records (code {code})")
-            if self._apart:
-                self.raw_env.played_to(self.kind(0))
 
     def step(self, rest: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Gives the rewards of what was decided, and restarts the environments that have ended.
 
-        Args:
-            rest: where an episode ends the next one begins in the next step, as in Gymnasium's
-                NEXT_STEP: until then all turns are nobody's, and that step earns nothing.
+        With `rest` the next episode begins in the next step, as in Gymnasium's NEXT_STEP: until
+        then all turns are nobody's, and that step earns nothing.
 
         Returns:
-            rewards, float64 (E,), the fall of each potential; whether episodes have ended, bool
-            (E,).
+            rewards, float64 (E,), the fall of each potential; bool (E,) whether episodes ended.
         """
-        episodes = self._episodes
+        episodes = self._envs.episodes
         rewards = episodes["potential"] - episodes["reached"]
         episodes["potential"] = episodes["reached"]
         over, rested = episodes["kind"] == DONE, episodes["rests"] == 1
         done = over & ~rested
-        for env in np.flatnonzero(done).tolist():
-            self.ended.append(self._measured(env))
+        self.ended += [self._measured(env) for env in np.flatnonzero(done).tolist()]
         following = np.flatnonzero(rested if rest else over)
         episodes["rests"] = done
         for env in following.tolist():
@@ -192,23 +173,20 @@ class Batch(Decisions):
         return rewards, done
 
     def _measured(self, env: int) -> Ended:
-        """An episode that is over."""
-        episode, metrics = self._episodes[env], self._world.metrics(self.state(env))
-        metrics["J_relative"] = float(episode["reached"] / self._sights.trace[env, -1, 1])
-        each = float(ideal(self._weights[env]) - episode["reached"])
+        episode, world = self._envs.episodes[env], self._world
+        metrics = episode_metrics(self.states[env], world.objective, world.cluster.power)
+        metrics = {name: value for name, value in metrics.items() if not math.isnan(value)}
+        metrics["J_relative"] = float(episode["reached"] / self._envs.sights.trace[env, -1, 1])
+        each = float(ideal(self._envs.weights[env]) - episode["reached"])
         return Ended(env, int(episode["turns"]), metrics, len(self.layout.agents) * each)
-
-    def state(self, env: int) -> State:
-        """The `State` of one environment, to be read only."""
-        return self._states[env]
 
     def get_state(self) -> dict[str, Any]:
         """What it needs to go on exactly from the decision that is due, by name."""
         return {
-            "blocks": [_packed(state) for state in self._states],
+            "blocks": [_packed(state) for state in self.states],
             "drawn": list(self._drawn),
-            "episodes": self._episodes.copy(),
-            "choices": self._choices.copy(),
+            "episodes": self._envs.episodes.copy(),
+            "choices": self._envs.choices.copy(),
             "given": self._given,
         }
 
@@ -217,11 +195,9 @@ class Batch(Decisions):
         self._drawn[:], self._given = state["drawn"], state["given"]
         for env, block in enumerate(state["blocks"]):
             self._begin_episode(env)  # what is seen of the reference
-            self.state(env).block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
-        self._episodes[:], self._choices[:] = state["episodes"], state["choices"]
+            self.states[env].block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
+        self._envs.episodes[:], self._envs.choices[:] = state["episodes"], state["choices"]
         self._look_at(range(len(self)))
-        if self._apart:
-            self.raw_env.played_to(self.kind(0))
 
     __setstate__ = set_state
 
@@ -229,7 +205,7 @@ class Batch(Decisions):
         """The episode drawn for an environment, or the next one in which agents have a choice."""
         for _ in range(ATTEMPTS):
             self._begin_episode(env)
-            if self._episodes[env]["kind"] != DONE:
+            if self._envs.episodes[env]["kind"] != DONE:
                 return
             self._drawn[env] = self._drawn[env].following()
         raise InputError(
@@ -240,52 +216,55 @@ class Batch(Decisions):
     def _begin_episode(self, env: int) -> None:
         """Has the reference play the episode drawn, then plays it up to the first choice."""
         self._load(env)
-        episode, state, sight = self._episodes[env], self.state(env), self._sight(env)
-        episode["cheapest"] = cheapest = cheapest_cost(state)
-        nodes = len(state.nodes)
-        self._weights[env] = self._world.objective.weights
+        episode, state, weights = (
+            self._envs.episodes[env],
+            self.states[env],
+            self._envs.weights[env],
+        )
+        self._turn_to(env, state)
+        sight, nodes = sight_of.py_func(self._envs.sights, env), len(state.nodes)
+        weights[:], episode["cheapest"] = self._world.objective.weights, cheapest_cost(state)
         trace_greedy(
             state,
             sight.weights,
-            self._weights[env],
-            cheapest,
-            self._world.agents.relative_reward,
-            sight.candidates[0][:nodes],
-            sight.scores[0][:nodes],
+            sight.candidates[0, :nodes],
+            sight.scores[0, :nodes],
+            weights,
+            episode["cheapest"],
             sight.trace,
         )
+        if self._world.agents.relative_reward:
+            # Where J differs by orders of magnitude from one episode to the next, a few would
+            # otherwise be all that is learned from.
+            reference = sight.trace[-1, 1]
+            weights /= reference
+            sight.trace[:, 1] /= reference
         reset(state)
-        state.cluster["aside"] = len(self._world.asked) > 0
+        state.cluster["aside"] = len(self._asked) > 0
         episode["kind"] = play_to_choice(state, sight.queue)
         if episode["kind"] == ASIDE:
             self._turn_aside(env)
-        episode["potential"] = ideal(self._weights[env])
+        episode["potential"] = ideal(weights)
         episode["turns"] = episode["rests"] = 0
-        turn_to_episode(state, sight)
-        if self._apart:
-            self.raw_env.played_to(self.kind(env))
 
     def _turn_aside(self, env: int, after: Kind | None = None) -> None:
-        """Something has happened in an environment: on to the next decision.
+        """Plays an environment in which something has happened on to its next decision.
 
-        Args:
-            env: the environment.
-            after: the kind that has been decided at this moment, of the subject in the choice.
+        At this moment the kind `after` has been decided, of the subject in the choice.
         """
-        state, choice = self.state(env), self._choices[env]
-        kind, first = ASIDE, self._sights.queue[env]
-        while kind == ASIDE:
-            for place, asked in enumerate(self._world.asked):
-                code = code_of(place)
-                if after is not None and code < after.code:
-                    continue
-                above = int(choice["subject"]) if after and code == after.code else NONE
-                if (subject := asked.due(state, above)) != NONE:
-                    choice["subject"], self._episodes[env]["kind"] = subject, code
-                    self._look_at([env])
-                    return
-            after, kind = None, play_to_choice(state, first)
-        self._episodes[env]["kind"] = kind
+        state, choice = self.states[env], self._envs.choices[env]
+        kinds = self._asked[self._asked.index(after) :] if after in self._asked else self._asked
+        code = ASIDE
+        while code == ASIDE:
+            for kind in kinds:
+                above = choice["subject"] if kind is after else NONE
+                if (subject := kind.due(state, above)) != NONE:
+                    choice["subject"], code = subject, kind.code
+                    break
+            else:
+                after, kinds = None, self._asked
+                code = play_to_choice(state, self._envs.sights.queue[env])
+        self._envs.episodes[env]["kind"] = code
         self._look_at([env])
 
     def _load(self, env: int) -> None:
@@ -293,51 +272,33 @@ class Batch(Decisions):
         workload, cluster = self._given, self._world.cluster
         if workload is None:
             workload, cluster = self._world.training_episode(*self._drawn[env])
-        if self._first_template:
+        if self._index:
             self._write(env, workload, cluster)
             return
         episode = Episode(workload, cluster, self._world.rules, asked=self._world.asked)
         if self._apart:
             self.raw_env = RawEnv.of(episode)
-        self._states[env] = state = self.raw_env.state if self._apart else build(episode)
+        self.states[env] = state = self.raw_env.state if self._apart else build(episode)
         state.cluster["listens"] = 0  # nobody would take its history
-        self._handles[env] = state[0]
-        trace = self._sights.trace
+        self._envs.states[env] = state[0]
+        trace = self._envs.sights.trace
         missing = len(state.functions) + 1 - trace.shape[1]
         if missing > 0:
             trace = np.pad(trace, ((0, 0), (0, missing), (0, 0)), mode="edge")
-            self._sights = self._sights._replace(trace=trace)
+            self._envs = self._envs._replace(sights=self._envs.sights._replace(trace=trace))
 
     def _write(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into the records that are there."""
-        state, (head, servers, nodes) = self._states[env], hardware_of(cluster)
-        first = self._first_template[int(head[0]["largest_node_cpu"])]
-        arrivals = arriving(workload, [first[id(template)] for template in workload.templates])
-        own = self._arrivals[env, : len(arrivals)]
-        own[:] = arrivals
+        state, (head, servers, nodes) = self.states[env], hardware_of(cluster)
+        cpu, templates = int(head[0]["largest_node_cpu"]), workload.templates
+        arrivals = arriving(workload, [self._index[id(template), cpu] for template in templates])
         count = len(servers)
-        rows = {"servers": count, "ledger": count, "nodes": len(nodes), "slot_of": len(own)}
-        state.use(rows, arrivals=own)
+        rows = {"servers": count, "ledger": count, "nodes": len(nodes), "slot_of": len(arrivals)}
+        state.use(rows, arrivals=arrivals)
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
         self._world.rules.lease.write(state.servers)
-
-
-def _seeds(seed: Any, environments: int) -> list[int | None]:
-    """One for each environment, None for none: those of a list, or those from a number on.
-
-    Raises:
-        InputError: one is no seed, or there is not one for each.
-    """
-    if seed is None:
-        return [None] * environments
-    if not isinstance(seed, list | tuple):
-        first = whole_number("seed", seed, 0, LARGEST_SEED - environments)
-        return list(range(first, first + environments))
-    if len(seed) != environments:
-        raise InputError(f"seed: {environments} seeds are needed, found {len(seed)}")
-    return [own if own is None else whole_number("seed", own, 0, LARGEST_SEED) for own in seed]
 
 
 def _packed(state: State) -> bytes:
@@ -349,15 +310,13 @@ def _packed(state: State) -> bytes:
     return zlib.compress(used.block.tobytes())
 
 
-def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, int]]]:
-    """A state with room for every episode of a world, and where to find templates in it.
-
-    Where functions are drawn anew in every episode, each brings a state of its own; and so it does
-    where tenants hold tickets, as then each has its own templates, and where all are to be `apart`.
+def _one_state(world: World, apart: bool) -> tuple[State, dict[tuple[int, int], int]]:
+    """A state with room for every episode of a world, and the index of templates in it.
 
     Templates are stored once for all environments of a batch. As best times and ranks depend on
-    the largest NUMA node, they are stored for every size that it can have; the index is by those
-    cores and the template's id.
+    the largest NUMA node, they are stored for every size that it can have; the index is by the
+    template's id and those cores. It is empty where every episode is built anew: as functions are
+    drawn in each, tenants with tickets have their own templates, or all are to be `apart`.
     """
     generator = world.generator
     if apart or not isinstance(generator, WorkloadGenerator) or generator.config.funding:
@@ -365,9 +324,7 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[int, dict[int, in
     cores = sorted({kind.cpu for kind in world.largest_cluster.server_types})
     pool = world.templates
     entries = [(template, cpu) for cpu in cores for template in pool]
-    index: dict[int, dict[int, int]] = {cpu: {} for cpu in cores}
-    for position, (template, cpu) in enumerate(entries):
-        index[cpu][id(template)] = position
+    index = {(id(template), cpu): place for place, (template, cpu) in enumerate(entries)}
     most = generator.config.arrivals.most
     per_slot = max(template.function_count for template in pool)
     one = allocate(world.largest_cluster, most, per_slot, most, [])

@@ -1,77 +1,80 @@
-"""Decisions that are due in simulators side by side: agents see, act, and have chosen a row."""
+"""Decisions that are due in simulators side by side: agents see, act, and have chosen a row.
+
+Each turn of all of them is one compiled call. Of E environments with A agents that act at once in a
+turn there are E * A rows, those of one environment together. A turn can be nobody's in some.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from env.learn.actions import Action, taken
-from env.learn.agent import Observation
-from env.learn.kind import Kind, Turn
+from env.base.jit import compiled
+from env.learn.actions import Action, checked
+from env.learn.kind import CHOICE, EPISODE, NOBODY, Environments, Kind, Observation, Turn, sight_of
 from env.learn.layouts import Layout
-from env.learn.loops import NOBODY, deciding, look_at, seeing
-from env.learn.sight import CHOICE, EPISODE, OF_ALL, Environments, Sight, turn_to_episode
-from env.sim.events.choosing import UNDECIDED, forced_choice
+from env.learn.observation import copy, write_critic
+from env.learn.placing import look_at_nodes
+from env.score.reward import potential
+from env.sim.events.choosing import UNDECIDED, forced_choice, play_to_choice
+from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.state.block import HANDLE, State
-from env.sim.state.records import CHOOSE, NONE
+from env.sim.state.records import CHOOSE, DONE, NONE, PLACE
 
 WINDOW_PARTS = {"functions", "edges"}
 """Of an observation, with a window of the workflow; all agents see the same in a decision."""
 
 
 class Decisions:
-    """What agents decide in E simulators, each turn of all of them one compiled call.
+    """What agents decide in E simulators.
 
     Args:
-        layout: the agents and their turns.
+        layout: the agents and their `turns`.
         handles: HANDLE (E,), of the simulators' states.
         functions: of an episode, at most.
 
     Attributes:
-        layout: the agents and their turns.
-        turns: of all kinds of decision, in their order.
+        acting: (E * A,) which of a turn's agents each row observed is of, or NOBODY.
     """
 
     def __init__(self, layout: Layout, handles: np.ndarray, functions: int) -> None:
         self.layout, self.turns = layout, layout.turns
-        self._handles = handles
-        self._sights = layout.sights(len(handles), functions)
-        self._episodes = np.zeros(len(handles), EPISODE)
-        self._choices = np.zeros(len(handles), CHOICE)
-        self._weights = np.tile(layout.objective.weights, (len(handles), 1))
+        self._envs = Environments(
+            handles,
+            layout.sights(len(handles), functions),
+            np.zeros(len(handles), EPISODE),
+            np.zeros(len(handles), CHOICE),
+            np.tile(layout.objective.weights, (len(handles), 1)),
+        )
         self._masks: dict[Turn, np.ndarray] = {}
-        self._acting: dict[Turn, np.ndarray] = {}
+        self.acting: dict[Turn, np.ndarray] = {}
 
     @classmethod
     def of(cls, layout: Layout, state: State) -> Decisions:
         """Those of one simulator, whose episode begins."""
         one = Decisions(layout, np.zeros(1, HANDLE), len(state.functions))
-        turn_to_episode(state, one._sight(0))
+        one._turn_to(0, state)
         return one
 
     def __len__(self) -> int:
-        return len(self._episodes)
+        return len(self._envs.episodes)
 
     def kind(self, env: int) -> int:
         """Code of the decision that is due in an environment, or DONE."""
-        return int(self._episodes[env]["kind"])
-
-    def acting(self, turn: Turn) -> np.ndarray:
-        """(E * A,) which of the turn's agents each row observed is of, or NOBODY."""
-        return self._acting[turn]
+        return int(self._envs.episodes[env]["kind"])
 
     def observe(self, turn: Turn, out: Observation) -> None:
-        """Writes what the agents of a turn see.
+        """Writes what the agents of a turn see into `Agent.parts` of E * A rows, C-contiguous.
 
-        Args:
-            turn: of `turns`, in their order.
-            out: the parts of `Agent.observation_space`, float32, of E * A rows, C-contiguous.
+        Turns are observed in the order of `turns`.
         """
-        self._acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
+        self.acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
         seeing(turn.see, turn.acting)(
             self.layout.kind_of[turn].code,
-            self._all,
+            self._envs,
             turn.agents[0].bids,
             acting,
             out["context"],
@@ -82,22 +85,21 @@ class Decisions:
         self._masks[turn] = out["mask"].copy()  # the observation is the caller's
         for part in WINDOW_PARTS & out.keys():
             rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
-            rows[:] = getattr(self._sights, part)[:, None]
+            rows[:] = getattr(self._envs.sights, part)[:, None]
             out[part][acting == NOBODY] = 0.0
 
     def decide(self, turn: Turn, actions: np.ndarray) -> None:
         """Takes the actions of a turn: integers (E,), or (E * A, 2) of bids and places.
 
         Raises:
-            InputError: an action is not allowed. Then nothing has changed, and the turn can be
-                answered again.
+            InputError: an action is not allowed. Then nothing has changed.
         """
-        masks, acting = self._masks[turn], self._acting[turn]
-        actions = taken(turn.agents, masks, acting, actions, turn.together)
+        masks, acting = self._masks[turn], self.acting[turn]
+        actions = checked(turn.agents, masks, acting, actions, turn.together)
         bids = np.zeros_like(actions)
         if actions.ndim == 2:
             bids, actions = np.ascontiguousarray(actions.T)
-        deciding(turn.decide)(self.layout.kind_of[turn].code, self._all, actions, bids)
+        deciding(turn.decide)(self.layout.kind_of[turn].code, self._envs, actions, bids)
 
     def ask(self, state: State, kind: Kind, act: Callable[[str, Observation], Action]) -> int:
         """The row that agents choose in a simulator that is the only one, where one is due.
@@ -107,34 +109,131 @@ class Decisions:
             kind: of the decision.
             act: the action of an agent, by its name and what it sees; not asked without a choice.
         """
-        self._handles[0], self._episodes[0]["kind"] = state[0], kind.code
+        envs = self._envs
+        envs.states[0], envs.episodes[0]["kind"] = state[0], kind.code
         if kind.code == CHOOSE:
-            first = self._sights.queue[0]
+            first = envs.sights.queue[0]
             if (forced := forced_choice(state, first)) != UNDECIDED:
                 return len(first) if forced == NONE else 0
         self._look_at([0])
         for turn in kind.turns:
-            self.observe(turn, seen := turn.room(1))
-            names = [turn.agents[who].name for who in self.acting(turn)]
-            rows = [{part: seen[part][row] for part in seen} for row in range(len(names))]
-            self.decide(turn, np.array([act(*each) for each in zip(names, rows, strict=True)]))
-        return int(self._choices[0]["row"])
+            seen = self.seen(turn)
+            self.decide(turn, np.array([act(name, parts) for name, parts in seen.items()]))
+        return int(envs.choices[0]["row"])
+
+    def seen(self, turn: Turn) -> dict[str, Observation]:
+        """What each agent that acts at a turn sees, in a simulator that is the only one."""
+        self.observe(turn, rows := turn.room(1))
+        return {
+            turn.agents[agent].name: {part: column[row] for part, column in rows.items()}
+            for row, agent in enumerate(self.acting[turn])
+        }
 
     def actions_for(self, kind: Kind, row: int) -> list[np.ndarray]:
         """The inverse of `ask`: see `Kind.actions`."""
-        return kind.actions(row, self._sights.first_node[0])
-
-    @property
-    def _all(self) -> Environments:
-        return Environments(
-            self._handles, self._sights, self._episodes, self._choices, self._weights
-        )
+        return kind.actions(row, self._envs.sights.first_node[0])
 
     def _look_at(self, environments: Sequence[int] | np.ndarray) -> None:
         """Some environments have come to a decision."""
-        if len(environments):
-            look_at(self._all, np.array(environments))
+        look_at(self._envs, np.array(environments, np.int64))
 
-    def _sight(self, env: int) -> Sight:
-        own = (part[env] for part in self._sights[:-OF_ALL])
-        return Sight._make((*own, *self._sights[-OF_ALL:]))
+    def _turn_to(self, env: int, state: State) -> None:
+        """Reads from a new episode which NUMA nodes each server type has."""
+        types, first = (
+            state.servers["type"][state.nodes["server"]],
+            self._envs.sights.first_node[env],
+        )
+        first[1:] = np.bincount(types, minlength=len(first) - 1).cumsum()
+        self._envs.sights.cursor[env] = 0
+
+
+@lru_cache
+def seeing(see: Any, acting: Any) -> Any:
+    """Compiled: `see` of all agents that act at a turn, a row each; that of nobody is blank."""
+
+    @compiled
+    def see_all(code, envs, bids, agents, context, items, mask, critic):
+        together = len(context) // len(envs.episodes)
+        for env in range(len(envs.episodes)):
+            state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
+            choice = envs.choices[env : env + 1]
+            for agent in range(together):
+                row = env * together + agent
+                mask[row] = 0.0
+                if envs.episodes[env].kind == code:
+                    agents[row] = acting(agent, state, choice)
+                    copy(sight.critic, critic[row])
+                    see(agent, state, sight, choice, context[row], items[row], mask[row])
+                else:
+                    agents[row] = NOBODY
+                    context[row] = 0.0
+                    items[row] = 0.0
+                    critic[row] = 0.0
+                    mask[row, 0] = mask[row, bids] = 1.0
+
+    return see_all
+
+
+@lru_cache
+def deciding(decide: Any) -> Any:
+    """Compiled: `decide` of all agents that act at a turn, a row each."""
+
+    @compiled
+    def decide_all(code, envs, actions, bids):
+        together = len(actions) // len(envs.choices)
+        for env in range(len(envs.choices)):
+            if envs.episodes[env].kind == code:
+                envs.episodes[env].turns += 1
+                sight, choice = sight_of(envs.sights, env), envs.choices[env : env + 1]
+                for agent in range(together):
+                    row = env * together + agent
+                    decide(agent, sight, choice, actions[row], bids[row])
+
+    return decide_all
+
+
+@lru_cache
+def applying(apply: Any) -> Any:
+    """Compiled: carries out what was decided, plays on and looks at the decision that is due."""
+
+    @compiled
+    def apply_all(code, envs):
+        for env in range(len(envs.episodes)):
+            if envs.episodes[env].kind == code:
+                state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
+                kind = apply(state, sight, envs.choices[env : env + 1])
+                if kind == 0:
+                    kind = play_to_choice(state, sight.queue)
+                envs.episodes[env].kind = kind
+                if kind >= 0:
+                    look(envs, env)
+
+    return apply_all
+
+
+@compiled
+def look(envs, env):
+    """Notes the potential of an environment, and looks at the decision that is due."""
+    state, sight, episode = envs.states[env : env + 1], sight_of(envs.sights, env), envs.episodes
+    update_finish_bounds(state)
+    reached = potential(state, envs.weights[env], episode[env].cheapest)
+    episode[env].reached = reached
+    if episode[env].kind == DONE:
+        return
+    trace, cursor = sight.trace, sight.cursor
+    if len(trace) > 0:
+        while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
+            cursor[0] += 1
+        before, reference = trace[cursor[0], 1], trace[len(trace) - 1, 1]
+        write_critic(state, episode[env].cheapest, reached, before, reference, sight.critic)
+    if episode[env].kind == PLACE:
+        look_at_nodes(state, sight)
+
+
+@compiled
+def look_at(envs, environments):
+    """`look` at some environments that have just been loaded."""
+    for env in environments:
+        if envs.episodes[env].kind == CHOOSE:
+            forced_choice(envs.states[env : env + 1], sight_of(envs.sights, env).queue)  # fills it
+        look(envs, env)

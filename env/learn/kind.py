@@ -1,19 +1,151 @@
 """A kind of decision: who is asked, turn by turn, what they see, and what becomes of the answer.
 
-An answer is a row of what the kind offers. A kind is written for one simulator, see
-env/learn/sight.py for what its compiled functions get; env/learn/loops.py plays many side by side.
+An answer is a row of what the kind offers. A kind is written for one simulator, which its compiled
+functions look at through a `Sight`; env/learn/decisions.py plays E of them side by side. T server
+types, K memory tiers, F functions in the window of the workflow, Q waiting functions that `queue`
+chooses among, L numbers of tickets that a workflow can get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from env.base.jit import compiled
-from env.learn.agent import Agent, Observation
+from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LIMIT
+from env.learn.workflow_window import FUNCTION_FEATURES
+
+Observation = dict[str, np.ndarray]
+NOBODY: Final = -1
+"""Of a row at a turn that is nobody's in its environment."""
+
+# What has been decided so far of a subject: `row` is the answer, the others are steps towards it.
+CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type", "bid")])
+
+# What the episode of an environment is.
+EPISODE = np.dtype(
+    [
+        ("cheapest", np.float64),  # USD, see `cheapest_cost`
+        ("potential", np.float64),  # when rewards were last given
+        ("reached", np.float64),  # the potential now
+        ("kind", np.int64),  # of the decision that is due, as `play` returns it; or DONE
+        ("rests", np.int64),  # 1: its end has been reported, the next one begins in the next step
+        ("turns", np.int64),  # that were an agent's in this episode
+    ]
+)
+
+
+class Sight(NamedTuple):
+    """What a simulator is looked at with: constants of the episode and buffers of the decision."""
+
+    first_node: np.ndarray  # int64 (T + 1,), NUMA nodes of type t are first_node[t : t + 2]
+    candidates: np.ndarray  # CANDIDATE (K, nodes); of the last tier alone where no agent chooses it
+    scores: np.ndarray  # float64, as `candidates`, greedy scores
+    nodes: np.ndarray  # float32, as `candidates` and (I,), NODE_FEATURES
+    context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
+    critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
+    able: np.ndarray  # int64 (T,), 1: the server type has room for the function, and may bid
+    trace: np.ndarray  # float64 (D, 2), time and potential of the reference; (0, 2): unknown
+    cursor: np.ndarray  # int64 (1,), its last row that is not after the present
+    window: np.ndarray  # int64 (F,), scratch of the next two
+    functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
+    edges: np.ndarray  # float32 (F, F), see env/learn/workflow_window.py
+    queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/events/choosing.py
+    # These never change and are the same for all environments.
+    tiers: np.ndarray  # float64 (K,), ratios of memory_req
+    weights: np.ndarray  # float64 (10,), of the greedy score
+    levels: np.ndarray  # float64 (L,), tickets that a workflow can get
+
+
+class Environments(NamedTuple):
+    """E simulators side by side, and how far each of them is."""
+
+    states: np.ndarray  # HANDLE (E,), of each `State`
+    sights: Sight  # with a dimension of environments, but for the fields that never change
+    episodes: np.ndarray  # EPISODE (E,)
+    choices: np.ndarray  # CHOICE (E,)
+    weights: np.ndarray  # float64 (E, 4), those of the objective as rewards count them
+
+
+@compiled
+def sight_of(sights, env):
+    """The `Sight` of one environment: views of its rows."""
+    return Sight(
+        sights.first_node[env],
+        sights.candidates[env],
+        sights.scores[env],
+        sights.nodes[env],
+        sights.context[env],
+        sights.critic[env],
+        sights.able[env],
+        sights.trace[env],
+        sights.cursor[env],
+        sights.window[env],
+        sights.functions[env],
+        sights.edges[env],
+        sights.queue[env],
+        sights.tiers,
+        sights.weights,
+        sights.levels,
+    )
+
+
+class Agent(NamedTuple):
+    """One agent of a layout; agents of one kind can share a policy."""
+
+    name: str  # its id in the environment
+    kind: str  # `placer`, `memory`, `server`, `queue` or `tenant`
+    item_features: tuple[str, ...]  # names of the columns of its `items`
+    items: int  # M, number of rows
+    choices: int = 1  # K, choices per item
+    bids: int = 0  # B, number of bids, 0 for none
+    window: int = 0  # F, functions seen of the workflow
+    context_features: tuple[str, ...] = CONTEXT_FEATURES  # names of its `context`
+
+    @property
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of what it observes: context (C,), items (M, I), mask (A,) and critic (V,).
+
+        With a window of the workflow also functions (F, G) and edges (F, F).
+        """
+        parts: dict[str, tuple[int, ...]] = {
+            "context": (len(self.context_features),),
+            "items": (self.items, len(self.item_features)),
+            "mask": (self.bids + self.items * self.choices,),
+            "critic": (len(CRITIC_FEATURES),),
+        }
+        if self.window:
+            parts["functions"] = (self.window, len(FUNCTION_FEATURES))
+            parts["edges"] = (self.window, self.window)
+        return parts
+
+    @property
+    def observation_space(self) -> gym.spaces.Dict:
+        """The parts, all float32."""
+        limits = {"mask": (0.0, 1.0), "edges": (0.0, 1.0)}
+        spaces: dict[str, gym.Space[Any]] = {
+            part: Box(*limits.get(part, (-LIMIT, LIMIT)), shape, np.float32)
+            for part, shape in self.parts.items()
+        }
+        return gym.spaces.Dict(spaces)
+
+    @property
+    def action_space(self) -> gym.Space:
+        """Discrete(M * K), action = item * K + choice; with bids MultiDiscrete([B, M * K])."""
+        if self.bids:
+            return MultiDiscrete([self.bids, self.items * self.choices])
+        return Discrete(self.items * self.choices)
+
+    def blank_observation(self) -> Observation:
+        """What it sees when there is nothing to decide: zeros, the first choice allowed."""
+        blank = {part: np.zeros(shape, np.float32) for part, shape in self.parts.items()}
+        blank["mask"][[0, self.bids]] = 1.0
+        return blank
 
 
 @compiled
@@ -32,18 +164,15 @@ def itself(agent, state, choice):
 class Turn:
     """A turn of a decision: agents of one space see and act, all at once or one of them.
 
-    Attributes:
-        agents: who can act at it.
-        see: compiled, `see(agent, state, sight, choice, context, items, mask)` writes what the
-            agent of that place sees; the mask is 0 before.
-        decide: compiled, `decide(agent, sight, choice, action, bid)` notes in `choice`, CHOICE
-            (1,), what an action decides.
-        acting: compiled, `acting(agent, state, choice)`: which agent acts.
+    Its functions are compiled. `agent` is the place among `agents`, `choice` CHOICE (1,).
     """
 
-    agents: list[Agent]
+    agents: list[Agent]  # who can act at it
+    # see(agent, state, sight, choice, context, items, mask): writes what an agent sees; mask is 0.
     see: Any
+    # decide(agent, sight, choice, action, bid): notes in `choice` what an action decides.
     decide: Any = answer
+    # acting(agent, state, choice): which agent acts.
     acting: Any = itself
 
     @property
@@ -53,27 +182,20 @@ class Turn:
 
     def room(self, environments: int) -> Observation:
         """Zeros for what its agents see in so many environments: E * A rows of each part."""
-        rows = environments * self.together
-        return {
-            part: np.zeros((rows, *blank.shape), np.float32)
-            for part, blank in self.agents[0].blank_observation().items()
-        }
+        rows, parts = environments * self.together, self.agents[0].parts
+        return {part: np.zeros((rows, *shape), np.float32) for part, shape in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of decision.
+    """A kind of decision."""
 
-    Attributes:
-        code: what `play` returns where one is due.
-        turns: until a row has been chosen.
-        apply: compiled, `apply(state, sight, choice)` carries it out; returns 0, ASIDE where
-            another decision of this moment may be due, or an error code.
-        actions: what agents do, turn by turn, where a row is to be chosen: of a row and the
-            `Sight.first_node` of the episode; integers (A,), or (A, 2) of bids and places.
-    """
-
-    code: int
-    turns: tuple[Turn, ...]
+    code: int  # what `play` returns where one is due
+    turns: tuple[Turn, ...]  # until a row has been chosen
+    # Compiled, apply(state, sight, choice): carries it out; returns 0, ASIDE where another decision
+    # of this moment may be due, or an error code.
     apply: Any
+    # What agents do, turn by turn, so that a row is chosen: of the row and the `Sight.first_node`
+    # of the episode; integers (A,), or (A, 2) of bids and places.
     actions: Callable[[int, np.ndarray], list[np.ndarray]] = lambda row, _: [np.array([row])]
+    due: Any = None  # of a kind beside the engine's own, see `DecisionKind`

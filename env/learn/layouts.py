@@ -3,65 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from env.base.jit import compiled, places
 from env.base.schema import Strict
-from env.learn import asked_agent
-from env.learn.kind import Kind
-from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, NODE_FEATURES
+from env.learn.kind import Agent, Kind, Sight, Turn
+from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
-from env.learn.sight import Sight
-from env.learn.tenant_agents import TenantAgents
+from env.learn.tenant_agents import ASCENDING, TenantAgents
 from env.learn.workflow_window import FUNCTION_FEATURES
-from env.score.greedy_score import ScoreWeights
+from env.score.greedy_score import ScoreWeights, leased_cores
 from env.score.reward import Objective
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import Placement as PlacementRule
 from env.sim.events.choosing import FIRST
-from env.sim.state.records import CANDIDATE
+from env.sim.state.records import ASIDE, CANDIDATE
+
+ASKED_CONTEXT: Final = (
+    "active_workflows",  # log
+    "leased_cores",  # share of all cores under a lease
+)
+ASKED: Final = places(ASKED_CONTEXT)
+Ratio = Annotated[float, Field(gt=0, le=1)]
 
 
 class AgentsConfig(Strict):
-    """Config group `agents`: who decides what.
+    """Config group `agents`: who decides what."""
 
-    Attributes:
-        layout: who places: `placer`, `hierarchical` or `server_types`; `queue`, `tenants` or
-            `asked`: none of the agents.
-        queue: of the agent that chooses who goes next in the central queue; None: there is none.
-        tenants: of those that split the currencies of tenants; layout tenants alone.
-        memory_tiers: ratios of a function's memory_req that can be given, ascending.
-        bid_levels: how many bids a server type can choose from; layout server_types alone.
-        share_type_policy: one policy for all server types, or for all tenants, or one each.
-        score: weights of the greedy score among the node features.
-        workflow_window: functions seen of the workflow around the current one, 0 for none.
-        relative_reward: rewards count in the J that the greedy rule of `score` comes to in the same
-            episode, see `trace_greedy`.
-    """
-
+    # Who places; by the last three none of the agents does.
     layout: Literal["placer", "hierarchical", "server_types", "queue", "tenants", "asked"]
-    queue: QueueAgent | None = None
-    tenants: TenantAgents | None = None
-    memory_tiers: Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+    queue: QueueAgent | None = None  # chooses among functions that wait centrally
+    tenants: TenantAgents | None = None  # split the currencies of tenants; layout tenants alone
+    # Ratios of a function's memory_req that can be given, ascending to 1.
+    memory_tiers: Annotated[tuple[Ratio, ...], Field(min_length=1), ASCENDING]
+    # How many bids a server type can choose from; layout server_types alone.
     bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
-    share_type_policy: bool = True
-    score: ScoreWeights
-    workflow_window: Annotated[int, Field(ge=0, le=1000)] = 0
-    relative_reward: bool = False
-
-    @field_validator("memory_tiers")
-    @classmethod
-    def _ascending(cls, tiers: tuple[float, ...]) -> tuple[float, ...]:
-        if list(tiers) != sorted(set(tiers)) or tiers[-1] != 1.0:
-            raise ValueError(f"tiers must ascend without repeats and end with 1.0, found {tiers}")
-        return tiers
+    share_type_policy: bool = True  # of all server types, or of all tenants; else one each
+    score: ScoreWeights  # of the greedy score among the node features
+    workflow_window: Annotated[int, Field(ge=0, le=1000)] = 0  # functions seen around the current
+    relative_reward: bool = False  # in units of the J of the greedy rule of `score`
 
     @model_validator(mode="after")
     def _parts_of_the_layout(self) -> Self:
+        if self.memory_tiers[-1] != 1.0:
+            raise ValueError(f"memory_tiers must end with 1.0, found {self.memory_tiers}")
         for part, layout in (("bid_levels", "server_types"), ("tenants", "tenants")):
             if (getattr(self, part) is None) == (self.layout == layout):
                 raise ValueError(
@@ -69,19 +59,17 @@ class AgentsConfig(Strict):
                 )
         if self.layout == "tenants" and self.queue is not None:
             raise ValueError("layout tenants has no queue: tenants take turns by their tickets")
-        alone, placement = self.layout == "queue", self.queue and self.queue.placement
-        if alone and placement is None:
-            raise ValueError("layout queue needs queue with a placement, as no agent places")
-        if not alone and placement is not None:
+        placement = self.queue and self.queue.placement
+        if (self.layout == "queue") == (placement is None):
             raise ValueError(
-                f"queue.placement is {placement}, but the agents of layout {self.layout} place: "
-                "null is needed"
+                "queue.placement is needed in layout queue, in which no agent places, and in no "
+                f"other: layout is {self.layout}, found {placement}"
             )
         return self
 
     @property
     def order(self) -> QueueAgent | TenantAgents | None:
-        """Who goes next where functions wait centrally; None: no agent has a part in that."""
+        """The order of the central queue; None: no agent has a part in it."""
         return self.queue or self.tenants
 
     @property
@@ -100,7 +88,6 @@ class Layout:
         turns: of all kinds.
         kind_of: the kind of a turn.
         agents: by name, in the order in which they act.
-        type_names: of the server types.
     """
 
     def __init__(
@@ -113,40 +100,32 @@ class Layout:
         see_future: bool = True,
     ) -> None:
         self._made_of = config, objective, cluster, tenants, asked, see_future
-        self.config = config
-        self.objective = objective
-        self.tiers = config.memory_tiers
-        self.type_names = tuple(kind.name for kind in cluster.server_types)
-        self._nodes = [kind.count * kind.numa_nodes for kind in cluster.server_types]
-        own = (asked_agent.kind_of(kind, place) for place, kind in enumerate(asked))
-        self.kinds = (*self._kinds(tenants), *own)
+        self.config, self.objective, self.tiers = config, objective, config.memory_tiers
+        self._nodes = {kind.name: kind.count * kind.numa_nodes for kind in cluster.server_types}
+        self._see_future = see_future
+        others = (_asked_kind(kind, place) for place, kind in enumerate(asked))
+        self.kinds = (*self._kinds(tenants), *others)
         self.kind_of = {turn: kind for kind in self.kinds for turn in kind.turns}
         self.turns = tuple(self.kind_of)
         self.agents = {agent.name: agent for turn in self.turns for agent in turn.agents}
-        self._see_future = see_future
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, self._made_of
 
     def sights(self, environments: int, functions: int) -> Sight:
-        """Empty buffers for E environments.
-
-        Args:
-            environments: E.
-            functions: of an episode, at most.
-        """
-        config, each = self.config, environments
+        """Empty buffers for E environments with at most so many functions in an episode."""
+        config, each, types = self.config, environments, len(self._nodes)
         seen = len(self.tiers) if config.layout == "hierarchical" else 1
-        of_nodes = each, seen, sum(self._nodes)
+        of_nodes = each, seen, sum(self._nodes.values())
         window = config.workflow_window
         return Sight(
-            first_node=np.zeros((each, len(self.type_names) + 1), np.int64),
+            first_node=np.zeros((each, types + 1), np.int64),
             candidates=np.zeros(of_nodes, CANDIDATE),
             scores=np.zeros(of_nodes),
             nodes=np.zeros((*of_nodes, len(NODE_FEATURES)), np.float32),
             context=np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
             critic=np.zeros((each, len(CRITIC_FEATURES)), np.float32),
-            able=np.zeros((each, len(self.type_names)), np.int64),
+            able=np.zeros((each, types), np.int64),
             trace=np.zeros((each, functions + 1 if self._see_future else 0, 2)),
             cursor=np.zeros((each, 1), np.int64),
             window=np.zeros((each, window), np.int64),
@@ -159,15 +138,38 @@ class Layout:
         )
 
     def _kinds(self, tenants: Sequence[str]) -> Iterator[Kind]:
-        config, most = self.config, max(self._nodes)
+        config, types, most = self.config, tuple(self._nodes), max(self._nodes.values())
         tiers, window = len(config.memory_tiers), config.workflow_window
         if config.queue is not None:
             yield config.queue.kind()
         if config.tenants is not None:
             yield config.tenants.kind(tenants)
         if config.layout == "placer":
-            yield at_once(sum(self._nodes), tiers, window)
+            yield at_once(sum(self._nodes.values()), tiers, window)
         elif config.layout == "hierarchical":
-            yield by_groups(self.type_names, most, tiers, window)
+            yield by_groups(types, most, tiers, window)
         elif config.layout == "server_types":
-            yield by_bids(self.type_names, most, tiers, window, config.bid_levels or 0)
+            yield by_bids(types, most, tiers, window, config.bid_levels or 0)
+
+
+def _asked_kind(asked: DecisionKind, place: int) -> Kind:
+    """A kind beside the engine's own, by its place among those of the world."""
+    fill, carry_out = asked.fill, asked.apply
+
+    @compiled
+    def see(agent, state, sight, choice, context, items, mask):
+        active = state.cluster[0].arrived - state.cluster[0].finished_workflows
+        context[ASKED.active_workflows] = log_of(active) / LOG_50
+        context[ASKED.leased_cores] = leased_cores(state) / state.cluster[0].cores
+        items[:] = 0.0
+        fill(state, choice[0].subject, items, mask)
+
+    @compiled
+    def apply(state, sight, choice):
+        carry_out(state, choice[0].subject, choice[0].row)
+        return ASIDE
+
+    agent = Agent(
+        asked.name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT
+    )
+    return Kind(ASIDE + 1 + place, (Turn([agent], see),), apply, due=asked.due)

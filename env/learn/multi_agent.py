@@ -15,8 +15,8 @@ from ray.tune.registry import register_env
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.learn.actions import Action, actions_of, nothing_played
-from env.learn.agent import Observation
 from env.learn.batch import Batch
+from env.learn.kind import Observation
 from env.learn.world import World
 from env.sim.declared.episode import EpisodeWorkload
 from env.sim.state.records import DONE
@@ -36,17 +36,14 @@ class ResetOptions(Strict):
 class ServerlessEnv(MultiAgentEnv):
     """One cluster under a stream of workflows.
 
-    Every step is one turn: the agents that got an observation act. When the turns have decided what
-    becomes of a function, or what tickets a workflow gets, the simulator plays on to the next
-    choice, and every agent earns the fall of the potential (see env/score/reward.py): the return of
-    each over an episode is -(J - ideal), with `agents.relative_reward` divided by the J of the
-    reference in the same episode.
-    Spaces are those of the members, see `Agent`.
+    Every step is one turn: the agents that got an observation act. When the turns of a decision are
+    complete, the simulator plays on to the next one, and every agent earns the fall of the
+    potential (see env/score/reward.py): the return of each over an episode is -(J - ideal), with
+    `agents.relative_reward` divided by the J of the reference in the same episode.
 
-    RLlib tells an environment the number of its runner, and not which one of the runner's it is.
-    Still all play different episodes. Without a seed each draws a stream of its own from the
-    system. With one, RLlib gives environment i of runner w the seed + w + i, and the number of the
-    runner is part of what names the stream.
+    RLlib does not say which environment of a runner this is. Still all play different episodes:
+    without a seed each draws a stream of its own from the system; with one, RLlib gives environment
+    i of runner w the seed + w + i, and the number of the runner is part of what names the stream.
 
     Args:
         config: what a `World` is made of. RLlib's `EnvContext` adds the number of the worker.
@@ -83,8 +80,7 @@ class ServerlessEnv(MultiAgentEnv):
     ) -> tuple[dict[str, Observation], dict[str, Any]]:
         """Starts the next episode of the stream; a seed starts the stream that it names.
 
-        `options={"workload": EpisodeWorkload}` plays that workload instead of drawing one; the
-        next drawn episode is the one that would have been drawn.
+        `options={"workload": EpisodeWorkload}` plays that workload; the stream stays where it is.
 
         Raises:
             InputError: the seed is none, there are other options, the workload cannot be played, or
@@ -94,26 +90,19 @@ class ServerlessEnv(MultiAgentEnv):
         if workload and self.world.undecided_end(workload, self.world.cluster) is not None:
             raise InputError("options: workload: leaves the agents no choice")
         batch = self._batch or Batch(self.world, 1, self.world.seed, *self._stream, apart=True)
-        if workload is not None:
-            batch.play(workload)
-        else:
-            batch.restart(seed)
+        batch.restart([seed], workload)
         self._batch, self._turn = batch, 0
         self.agents = list(self.possible_agents)
-        return self._observed() or {}, {}
+        return self._observed(), {}
 
     def step(
         self, action_dict: dict[str, Action]
     ) -> tuple[dict, dict[str, float], dict[str, bool], dict[str, bool], dict]:
-        """Plays one turn.
-
-        Args:
-            action_dict: an action of every agent that got an observation.
+        """Plays one turn by an action of every agent that got an observation.
 
         Returns:
-            observations of the agents that act next; rewards of all agents when it was decided what
-            becomes of a function, that all wait, or what tickets a workflow gets; terminated and
-            truncated flags; infos, which hold `episode_metrics` at the end.
+            observations of the agents that act next; rewards of all agents when a decision is
+            complete; terminated and truncated flags; infos, `episode_metrics` at the end.
 
         Raises:
             InputError: nothing is being played, agents are missing or not due, or an action is not
@@ -123,38 +112,32 @@ class ServerlessEnv(MultiAgentEnv):
         if batch is None or batch.kind(0) == DONE:
             raise nothing_played("step", batch is not None)
         turn = batch.turns[self._turn]
-        acting = [turn.agents[who] for who in batch.acting(turn)]
+        acting = [turn.agents[agent] for agent in batch.acting[turn]]
         batch.act(turn, actions_of(acting, action_dict))
         self._turn += 1
-        running = {"__all__": False}
-        if (seen := self._observed()) is not None:
+        running, names = {"__all__": False}, self.possible_agents
+        if seen := self._observed():
             return seen, {}, running, dict(running), {}
         (earned,), (ended,) = batch.step(rest=True)
-        rewards = dict.fromkeys(self.possible_agents, float(earned))
+        rewards = dict.fromkeys(names, float(earned))
         self._turn = 0
         if not ended:
-            return self._observed() or {}, rewards, running, dict(running), {}
+            return self._observed(), rewards, running, dict(running), {}
         over = batch.ended.pop()
-        observations = {name: agent.blank_observation() for name, agent in self.members.items()}
-        infos = {name: {"episode_metrics": over.metrics} for name in self.possible_agents}
-        terminateds = dict.fromkeys([*self.possible_agents, "__all__"], True)
-        truncateds = dict.fromkeys([*self.possible_agents, "__all__"], False)
         self.agents = []
-        return observations, rewards, terminateds, truncateds, infos
+        return (
+            {name: agent.blank_observation() for name, agent in self.members.items()},
+            rewards,
+            dict.fromkeys([*names, "__all__"], True),
+            dict.fromkeys([*names, "__all__"], False),
+            {name: {"episode_metrics": over.metrics} for name in names},
+        )
 
     def actions_for(self, row: int) -> list[np.ndarray]:
-        """Actions by which agents choose a row of the decision that has become due, turn by turn.
-
-        Returns:
-            of each turn integers (A,), or (A, 2) of bids and places, in the order of observations.
-        """
+        """Actions by which agents choose a row of the decision that is due, see `Kind.actions`."""
         assert self._batch is not None
         kind = self._batch.layout.kind_of[self._batch.turns[self._turn]]
         return self._batch.actions_for(kind, row)
-
-    def batch(self, environments: int, seed: int, worker: int, first: int) -> Batch:
-        """Many of these side by side, see `Batch`."""
-        return Batch(self.world, environments, seed, worker, first)
 
     def render(self) -> str:
         """The cluster at this moment, a line a NUMA node.
@@ -165,14 +148,9 @@ class ServerlessEnv(MultiAgentEnv):
         if self.raw_env is None:
             raise nothing_played("render")
         env = self.raw_env
-        following = str(env.current_function or "none, the episode is over")
-        if env.current_function is None and not env.done:
-            following = "another decision"
-        if env.choosing:
-            following = f"one of {len(env.waiting)} functions that wait"
         lines = [
             f"time {env.time:.1f} s, rent {env.total_rent:.2f} USD, decisions {env.decisions}, "
-            f"next {following}"
+            f"next {env.current_function or 'no function is to be placed'}"
         ]
         for name, servers in env.cluster.servers.items():
             for server in servers:
@@ -196,19 +174,17 @@ class ServerlessEnv(MultiAgentEnv):
         if self._batch is not None:
             self._observed()  # a copied batch knows no masks
 
-    def _observed(self) -> dict[str, Observation] | None:
-        """What the agents of the next turn that is somebody's see; None if the decision is over."""
+    def _observed(self) -> dict[str, Observation]:
+        """What the agents of the next turn that is somebody's see; none if the decision is over."""
         batch = self._batch
         assert batch is not None
-        for place, turn in enumerate(batch.turns):
-            if place >= self._turn and batch.layout.kind_of[turn].code == batch.kind(0):
-                self._turn = place
-                batch.observe(turn, seen := turn.room(1))
-                return {
-                    turn.agents[who].name: {part: rows[row] for part, rows in seen.items()}
-                    for row, who in enumerate(batch.acting(turn))
-                }
-        return None
+        batch.raw_env.played_to(batch.kind(0))
+        while self._turn < len(batch.turns):
+            turn = batch.turns[self._turn]
+            if batch.layout.kind_of[turn].code == batch.kind(0):
+                return batch.seen(turn)
+            self._turn += 1
+        return {}
 
 
 def register() -> None:

@@ -153,27 +153,23 @@ def write_context(state, out):
     Finish bounds have to be up to date (`update_finish_bounds`).
     """
     cluster = state.cluster[0]
-    function = state.cluster[0].deciding
-    known = state.template_functions[state.functions[function].declared]
-    slot = state.functions[function].slot
-    workflow = state.workflows[slot]
+    function = state.functions[cluster.deciding]
+    declared, workflow = state.template_functions[function.declared], state.workflows[function.slot]
     critical_path = state.templates[workflow.template].critical_path
     backlog = 0
     for node in range(len(state.nodes)):
         if state.nodes[node].running_count > 0:
             backlog += state.nodes[node].backlog
-    work = known.computation / cluster.single_core_speed
-    waited = (cluster.time - workflow.arrival_time) / critical_path
+    work = declared.computation / cluster.single_core_speed
     expected = (workflow.finish_bound - workflow.arrival_time) / critical_path
-    slack = workflow.finish_bound - cluster.time - known.upward_rank
+    slack = workflow.finish_bound - cluster.time - declared.upward_rank
     to_place = (cluster.arrived_work - cluster.placed_work) / cluster.cores
-    queue_seconds = cluster.queue_computation / cluster.computing_capacity
-    out[CONTEXT.best_time] = log_seconds(known.best_time)
-    out[CONTEXT.parallelism] = known.parallelism / cluster.largest_node_cpu
-    out[CONTEXT.memory_req] = known.memory_req / cluster.largest_node_memory
-    out[CONTEXT.upward_rank] = log_seconds(known.upward_rank)
-    out[CONTEXT.critical_path_left] = known.upward_rank / critical_path
-    out[CONTEXT.workflow_elapsed] = log_of(waited)
+    out[CONTEXT.best_time] = log_seconds(declared.best_time)
+    out[CONTEXT.parallelism] = declared.parallelism / cluster.largest_node_cpu
+    out[CONTEXT.memory_req] = declared.memory_req / cluster.largest_node_memory
+    out[CONTEXT.upward_rank] = log_seconds(declared.upward_rank)
+    out[CONTEXT.critical_path_left] = declared.upward_rank / critical_path
+    out[CONTEXT.workflow_elapsed] = log_of((cluster.time - workflow.arrival_time) / critical_path)
     out[CONTEXT.workflow_delay] = np.log(max(1.0, expected))
     out[CONTEXT.slack] = max(0.0, slack) / critical_path
     out[CONTEXT.queue_length] = log_of(cluster.queue_size - 1) / LOG_50
@@ -185,10 +181,10 @@ def write_context(state, out):
     out[CONTEXT.work_left] = log_seconds(to_place)
     out[CONTEXT.arrival_gap] = log_seconds(cluster.time / cluster.arrived)
     out[CONTEXT.queue_threads] = log_of(cluster.queue_threads / cluster.cores)
-    out[CONTEXT.queue_work] = log_seconds(queue_seconds)
+    out[CONTEXT.queue_work] = log_seconds(cluster.queue_computation / cluster.computing_capacity)
     out[CONTEXT.parallel_cores] = log_of(cluster.parallel_cores / cluster.cores)
     out[CONTEXT.workflow_threads] = log_of(workflow.queue_threads / cluster.cores)
-    out[CONTEXT.workflow_cores] = log_of(parallel_cores(state, slot) / cluster.cores)
+    out[CONTEXT.workflow_cores] = log_of(parallel_cores(state, function.slot) / cluster.cores)
     clip(out)
 
 
@@ -212,11 +208,10 @@ def server_threads(state, server):
 def write_nodes(state, candidates, scores, out):
     """NODE_FEATURES of every candidate into `out` (N, I)."""
     cluster = state.cluster[0]
-    function = state.cluster[0].deciding
-    known = state.template_functions[state.functions[function].declared]
-    slot = state.functions[function].slot
-    critical_path = state.templates[state.workflows[slot].template].critical_path
-    best_finish = cluster.time + known.best_time
+    function = state.functions[cluster.deciding]
+    declared, workflow = state.template_functions[function.declared], state.workflows[function.slot]
+    critical_path = state.templates[workflow.template].critical_path
+    best_finish = cluster.time + declared.best_time
     unit = workflow_cost(state)
     leased = leased_cores(state)
     arriving = cluster.arrived_work / (cluster.time + HOUR)
@@ -246,7 +241,7 @@ def write_nodes(state, candidates, scores, out):
         row[NODE.last_completion] = log_seconds(candidate.last_completion)
         row[NODE.waiting] = log_of(hardware.waiting_count)
         row[NODE.lease_left] = candidate.lease_left / HOUR
-        row[NODE.cold] = 1.0 if candidate.cold_start_time > 0.0 else 0.0
+        row[NODE.cold] = candidate.cold_start_time > 0.0
         row[NODE.transfer] = log_seconds(candidate.data_transfer_time)
         row[NODE.feasible] = candidate.feasible
         row[NODE.waits] = candidate.waits
@@ -263,21 +258,20 @@ def write_nodes(state, candidates, scores, out):
             continue
         delay = candidate.delay_own + candidate.delay_others
         finish_delay = max(0.0, candidate.finish_time - best_finish)
-        rent = candidate.rent_increase / unit
         row[NODE.finish_delay] = log_seconds(finish_delay)
         row[NODE.finish_delay_relative] = log_of(finish_delay / critical_path)
         row[NODE.delay_own] = log_of(candidate.delay_own)
         row[NODE.delay_others] = log_of(candidate.delay_others)
         row[NODE.later_ends] = log_of(FINE * candidate.later_ends)
         row[NODE.later_ends_tight] = log_of(FINE * candidate.later_ends_tight)
-        row[NODE.rent_increase] = log_of(rent)
+        row[NODE.rent_increase] = log_of(candidate.rent_increase / unit)
         row[NODE.lease_left_after] = candidate.lease_left_after / HOUR
         over_best = (candidate.finish_time - least_finish) / critical_path
         row[NODE.finish_delay_over_best] = log_of(over_best)
         row[NODE.delay_over_best] = log_of(delay - least_delay)
         row[NODE.rent_over_best] = log_of((candidate.rent_increase - least_rent) / unit)
         row[NODE.score_over_best] = log_of(FINE * (scores[node] - least_score))
-        row[NODE.best_score] = 1.0 if scores[node] == least_score else 0.0
+        row[NODE.best_score] = scores[node] == least_score
         clip(row)
 
 
@@ -285,11 +279,8 @@ def write_nodes(state, candidates, scores, out):
 def write_critic(state, cheapest, reached, reference_reached, reference, out):
     """CRITIC_FEATURES into `out`: the future of the episode, for the value function alone.
 
-    Args:
-        cheapest: USD, see `cheapest_cost`.
-        reached: potential now.
-        reference_reached: potential of the reference at this time.
-        reference: J of the reference.
+    Potentials are `reached` now, and at this time by the reference, which comes to J `reference`;
+    `cheapest` USD are `cheapest_cost`.
     """
     cluster = state.cluster[0]
     count = len(state.arrivals)

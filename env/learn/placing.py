@@ -14,8 +14,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.jit import compiled
 from env.learn.actions import NO_PLACE
-from env.learn.agent import Agent
-from env.learn.kind import Kind, Turn
+from env.learn.kind import Agent, Kind, Turn
 from env.learn.observation import (
     CONTEXT,
     NODE_FEATURES,
@@ -84,40 +83,29 @@ def best_node(sight, tier, begin, end):
 
 @compiled
 def see_places(agent, state, sight, choice, context, items, mask):
-    """The placer: all NUMA nodes, and which memory tiers each has."""
+    """NUMA nodes and their memory tiers: all for the placer; for a bidder its own, and its bids."""
     copy(sight.context, context)
-    write_places(state, sight, 0, len(state.nodes), items, mask)
-
-
-@compiled
-def see_bids(agent, state, sight, choice, context, items, mask):
-    """A server type that bids: its NUMA nodes, and which bids it may make."""
-    copy(sight.context, context)
-    bids = len(mask) - len(items) * len(sight.tiers)
-    begin, end = sight.first_node[agent], sight.first_node[agent + 1]
-    able = write_places(state, sight, begin, end, items, mask[bids:])
-    sight.able[agent] = able
-    mask[:bids] = able
-    mask[0] = 1.0
-    if able == 0:
-        mask[bids] = 1.0  # it bids 0 and is not asked for a place
-
-
-@compiled
-def write_places(state, sight, begin, end, items, mask):
-    """NUMA nodes `begin` to `end`, and which memory tiers each has; returns 1 if any has any."""
-    count = len(sight.tiers)
-    able = 0
+    tiers = len(sight.tiers)
+    bids = len(mask) - len(items) * tiers
+    begin, end = 0, len(state.nodes)
+    if bids > 0:
+        begin, end = sight.first_node[agent], sight.first_node[agent + 1]
     items[:] = 0.0
     for node in range(begin, end):
         copy(sight.nodes[len(sight.nodes) - 1, node], items[node - begin])
-    for tier in range(count):
+    able = 0
+    for tier in range(tiers):
         memory_alloc = tier_memory(state, sight, tier)
         for node in range(begin, end):
             if suits(state, node, memory_alloc):
-                mask[(node - begin) * count + tier] = 1.0
+                mask[bids + (node - begin) * tiers + tier] = 1.0
                 able = 1
-    return able
+    if bids > 0:
+        sight.able[agent] = able
+        mask[:bids] = able
+        mask[0] = 1.0
+        if able == 0:
+            mask[bids] = 1.0  # it bids 0 and is not asked for a place
 
 
 @compiled
@@ -136,17 +124,14 @@ def see_tiers(agent, state, sight, choice, context, items, mask):
     copy(sight.context, context)
     count = len(state.nodes)
     for tier in range(len(sight.tiers)):
-        memory_alloc = tier_memory(state, sight, tier)
         feasible = 0
         for node in range(count):
-            if suits(state, node, memory_alloc):
-                feasible += 1
+            feasible += sight.candidates[tier, node].feasible
         items[tier, TIER.ratio] = sight.tiers[tier]
         items[tier, TIER.feasible_nodes] = feasible / count
         items[tier, OF_TIER:] = 0.0
         if feasible > 0:
-            best = best_node(sight, tier, 0, count)
-            copy(sight.nodes[tier, best], items[tier, OF_TIER:])
+            copy(sight.nodes[tier, best_node(sight, tier, 0, count)], items[tier, OF_TIER:])
             mask[tier] = 1.0
 
 
@@ -162,23 +147,22 @@ def see_types(agent, state, sight, choice, context, items, mask):
     tier = choice[0].tier
     copy(sight.context, context)
     context[CONTEXT.memory_ratio] = sight.tiers[tier]
+    items[:] = 0.0
     for kind in range(len(sight.able)):
         begin, end = sight.first_node[kind], sight.first_node[kind + 1]
-        items[kind] = 0.0
         if begin == end:
             continue
         leased = idle = feasible = 0
         for node in range(begin, end):
-            if sight.candidates[tier, node].lease_left > 0.0:
+            candidate = sight.candidates[tier, node]
+            feasible |= candidate.feasible
+            if candidate.lease_left > 0.0:
                 leased += 1
-                if sight.candidates[tier, node].parallelism == 0:
-                    idle += 1
-            feasible |= sight.candidates[tier, node].feasible
+                idle += candidate.parallelism == 0
         items[kind, TYPE.nodes] = log_of(end - begin)
         items[kind, TYPE.leased_nodes] = leased / (end - begin)
         items[kind, TYPE.idle_nodes] = idle / (end - begin)
-        best = best_node(sight, tier, begin, end)
-        copy(sight.nodes[tier, best], items[kind, OF_TYPE:])
+        copy(sight.nodes[tier, best_node(sight, tier, begin, end)], items[kind, OF_TYPE:])
         mask[kind] = feasible
 
 
@@ -215,13 +199,7 @@ def decide_node(agent, sight, choice, action, bid):
 
 
 def at_once(nodes: int, tiers: int, window: int) -> Kind:
-    """`placer` chooses the row.
-
-    Args:
-        nodes: N, at most.
-        tiers: K.
-        window: functions seen of the workflow.
-    """
+    """`placer` chooses the row, one of `tiers` on each of at most `nodes` NUMA nodes."""
     placer = Agent("placer", "placer", NODE_FEATURES, nodes, tiers, window=window)
     return Kind(PLACE, (Turn([placer], see_places),), apply)
 
@@ -235,7 +213,10 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
     of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
     memory = Agent("memory", "memory", of_tiers, tiers, window=window)
     placer = Agent("placer", "placer", of_types, len(types), window=window)
-    servers = _servers(types, most_nodes, window)
+    servers = [
+        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, window=window)
+        for name in types
+    ]
     turns = (
         Turn([memory], see_tiers, decide_tier),
         Turn([placer], see_types, decide_type),
@@ -252,7 +233,8 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
 def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids: int) -> Kind:
     """Every server type makes one of B bids for a row of its own; the first of the highest wins."""
     servers = [
-        server._replace(choices=tiers, bids=bids) for server in _servers(types, most_nodes, window)
+        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, bids, window)
+        for name in types
     ]
 
     def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
@@ -261,14 +243,7 @@ def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids
         offers[kind] = bids - 1, node * tiers + row % tiers
         return [offers]
 
-    return Kind(PLACE, (Turn(servers, see_bids, decide_bids),), apply, actions)
-
-
-def _servers(types: Sequence[str], most_nodes: int, window: int) -> list[Agent]:
-    return [
-        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, window=window)
-        for name in types
-    ]
+    return Kind(PLACE, (Turn(servers, see_places, decide_bids),), apply, actions)
 
 
 def _place(node: int, first_node: np.ndarray) -> tuple[int, int]:
@@ -289,4 +264,5 @@ def row_of(tiers: Sequence[float], memory_req: int, node: int, memory_alloc: int
             f"{memory_alloc} MB is no tier of agents.memory_tiers, which are "
             f"{', '.join(map(str, given))} MB for this function"
         )
-    return node * len(given) + len(given) - 1 - given[::-1].index(memory_alloc)
+    tier = max(tier for tier, memory in enumerate(given) if memory == memory_alloc)
+    return node * len(given) + tier

@@ -11,8 +11,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from env.base.jit import compiled, places
-from env.learn.agent import Agent
-from env.learn.kind import Kind, Turn
+from env.learn.kind import Agent, Kind, Turn
 from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds
 from env.sim.declared.ordering import ByChoice
 from env.sim.declared.rules import Fit
@@ -54,24 +53,19 @@ QUEUE_ITEM: Final = (
     "share_of_available",  # R over the most that a node has available
 )
 ITEM: Final = places(QUEUE_ITEM)
-LOG_MB_SECONDS: Final = 10.0
-"""What logarithms of priorities are divided by."""
+LOG_MB_SECONDS: Final = 10.0  # what logarithms of priorities are divided by
+SHARE_LIMIT: Final = 2.0  # above 1 a function has no place, however much more it needs
 
 
 class QueueAgent(ByChoice):
-    """Key `queue` of the config group `agents`; an order of the central queue.
+    """Key `queue` of the config group `agents`; an order of the central queue."""
 
-    Attributes:
-        functions: K, how many waiting functions it chooses among, the first in the order of
-            `funcsched`; requests of one function are one choice.
-        starve_threshold: seconds of waiting from which on the oldest stands first in that order.
-        placement: which of several equally suited nodes a function goes to; None where agents
-            place.
-    """
-
+    # K, how many waiting functions it chooses among, the first in the order of `funcsched`;
+    # requests of one function are one choice.
     functions: Annotated[int, Field(ge=1, le=1000)]
+    # Seconds of waiting from which on the oldest stands first in that order.
     starve_threshold: Annotated[float, Field(ge=0, le=1e9)]
-    placement: Fit | None = None
+    placement: Fit | None = None  # which of equally suited nodes is taken; None: agents place
 
     def kind(self) -> Kind:
         """Row r is waiting function r in that order; the last one is that of holding back."""
@@ -82,7 +76,7 @@ class QueueAgent(ByChoice):
 
 @compiled
 def apply(state, sight, choice):
-    """Chooses who goes next, or holds back; returns 0."""
+    """Chooses the next function, or holds back; returns 0."""
     row = choice[0].row
     if row < len(sight.queue):
         choose(state, sight.queue[row].declared)
@@ -95,65 +89,60 @@ def see_queue(agent, state, sight, choice, context, items, mask):
     first = sight.queue
     waiting, images = state.waiting, state.images
     time = state.cluster[0].time
-    memory = available = idle = 0.0
-    running = 0
-    largest, most = 0.0, 0.0
+    memory = available = idle = largest = most = 0.0
+    running = functions = 0
     for node in range(len(state.nodes)):
-        own = float(available_memory(state, node))
+        room = float(available_memory(state, node))
         memory += state.nodes[node].memory
-        available += own
-        idle += own - free_memory(state, node)
+        available += room
+        idle += room - free_memory(state, node)
         largest = max(largest, float(state.nodes[node].memory))
-        most = max(most, own)
+        most = max(most, room)
         running += state.nodes[node].running_count + state.nodes[node].waiting_count
-    functions = 0
     oldest_wait = backlog = 0.0
     declared = state.queue[0].first_that_waits
     while declared != NONE:
         functions += 1
-        own = time_and_memory(state, declared)
-        more = waiting[declared].execution * images[waiting[declared].image].memory
-        backlog += own + (waiting[declared].count - 1) * more
+        further = waiting[declared].execution * images[waiting[declared].image].memory
+        backlog += time_and_memory(state, declared) + (waiting[declared].count - 1) * further
         since = state.functions[waiting[declared].first].submission_time
         oldest_wait = max(oldest_wait, time - since)
         declared = waiting[declared].next_that_waits
-    hold = len(first)
     items[:] = 0.0
     of_first = time_and_memory(state, first[0].declared)
     for row in range(len(first)):
-        declared = first[row].declared
+        declared, node = first[row].declared, first[row].node
         if declared == NONE:
             break
-        image = waiting[declared].image
-        count = waiting[declared].count
-        cold = 0.0 if images[image].warm > 0 else images[image].cold_start
+        image, count = waiting[declared].image, waiting[declared].count
+        index, execution = waiting[declared].first, waiting[declared].execution
+        warm = images[image].warm > 0
+        cold = 0.0 if warm else images[image].cold_start
         need = images[image].memory
-        own = time_and_memory(state, declared)
-        together = (waiting[declared].execution + cold / count) * need
-        index, node = waiting[declared].first, first[row].node
-        items[row, ITEM.execution] = log_seconds(waiting[declared].execution)
-        items[row, ITEM.cold_start] = log_seconds(images[image].cold_start)
-        items[row, ITEM.warm] = 1.0 if images[image].warm > 0 else 0.0
-        items[row, ITEM.seconds] = log_seconds(waiting[declared].execution + cold)
-        items[row, ITEM.memory] = need / largest
-        items[row, ITEM.priority] = log_of(own) / LOG_MB_SECONDS
-        items[row, ITEM.over_first] = (log_of(own) - log_of(of_first)) / LOG_20
-        items[row, ITEM.priority_together] = log_of(together) / LOG_MB_SECONDS
-        items[row, ITEM.requests] = log_of(count) / LOG_20
-        items[row, ITEM.wait] = log_seconds(time - state.functions[index].submission_time)
-        items[row, ITEM.starving] = 1.0 if starving(state, index) else 0.0
-        items[row, ITEM.position] = row / len(first)
+        priority = time_and_memory(state, declared)
+        item = items[row]
+        item[ITEM.execution] = log_seconds(execution)
+        item[ITEM.cold_start] = log_seconds(images[image].cold_start)
+        item[ITEM.warm] = warm
+        item[ITEM.seconds] = log_seconds(execution + cold)
+        item[ITEM.memory] = need / largest
+        item[ITEM.priority] = log_of(priority) / LOG_MB_SECONDS
+        item[ITEM.over_first] = (log_of(priority) - log_of(of_first)) / LOG_20
+        item[ITEM.priority_together] = log_of((execution + cold / count) * need) / LOG_MB_SECONDS
+        item[ITEM.requests] = log_of(count) / LOG_20
+        item[ITEM.wait] = log_seconds(time - state.functions[index].submission_time)
+        item[ITEM.starving] = starving(state, index)
+        item[ITEM.position] = row / len(first)
         if node != NONE:
-            mask[row] = 1.0
-            items[row, ITEM.fits] = 1.0
-            if newest_idle(state, node, image) != NONE:
-                items[row, ITEM.starts_warm] = 1.0
-            elif free_memory(state, node) < need:
-                items[row, ITEM.evicts] = 1.0
-        items[row, ITEM.running] = log_of(images[image].running) / LOG_20
-        items[row, ITEM.share_of_available] = min(2.0, need / max(1.0, most))
-        clip(items[row])
+            mask[row] = item[ITEM.fits] = 1.0
+            item[ITEM.starts_warm] = newest_idle(state, node, image) != NONE
+            short = free_memory(state, node) < need
+            item[ITEM.evicts] = short and item[ITEM.starts_warm] == 0.0
+        item[ITEM.running] = log_of(images[image].running) / LOG_20
+        item[ITEM.share_of_available] = min(SHARE_LIMIT, need / max(1.0, most))
+        clip(item)
     if running > 0:
+        hold = len(first)
         mask[hold] = 1.0
         copy(items[0], items[hold])
         items[hold, ITEM.hold] = 1.0

@@ -12,17 +12,14 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from env.learn.agent import Observation
 from env.learn.gym import SingleAgentVectorEnv
+from env.learn.kind import Observation
 
 
 class BatchVecEnv(VecEnv):
     """What `MaskablePPO` of sb3-contrib steps; it asks `env_method` for the masks.
 
-    The next episode begins in the step that ends one, as Stable-Baselines3 has it.
-
-    Args:
-        envs: which it takes over.
+    It takes the environments over. The next episode begins in the step that ends one.
     """
 
     __copy__ = copy.deepcopy  # a copy never moves the original

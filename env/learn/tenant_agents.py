@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from env.base.jit import compiled, places
-from env.learn.agent import Agent
-from env.learn.kind import Kind, Turn, answer
+from env.learn.kind import Agent, Kind, Turn, answer
 from env.learn.observation import LOG_20, LOG_150, clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
 from env.sim.declared.rules import Fit
@@ -57,23 +56,21 @@ LEVEL_FEATURES: Final = (
 ITEM: Final = places(LEVEL_FEATURES)
 
 
+def _ascending(values: tuple[float, ...]) -> tuple[float, ...]:
+    if list(values) != sorted(set(values)):
+        raise ValueError(f"values must ascend without repeats, found {values}")
+    return values
+
+
+ASCENDING: Final = AfterValidator(_ascending)
+
+
 class TenantAgents(Sharing, ByWorkflow):
-    """Key `tenants` of the config group `agents`; an order of the central queue.
+    """Key `tenants` of the config group `agents`; an order of the central queue."""
 
-    Attributes:
-        levels: tickets of its tenant's own currency that a workflow can get, ascending.
-        placement: which of several equally suited nodes a function goes to.
-    """
-
-    levels: Annotated[tuple[Tickets, ...], Field(min_length=2, max_length=1000)]
-    placement: Fit
-
-    @field_validator("levels")
-    @classmethod
-    def _ascending(cls, levels: tuple[float, ...]) -> tuple[float, ...]:
-        if list(levels) != sorted(set(levels)):
-            raise ValueError(f"levels must ascend without repeats, found {levels}")
-        return levels
+    # Tickets of its tenant's own currency that a workflow can get, ascending.
+    levels: Annotated[tuple[Tickets, ...], Field(min_length=2, max_length=1000), ASCENDING]
+    placement: Fit  # which of several equally suited nodes a function goes to
 
     @property
     def sharing(self) -> Sharing:
@@ -87,17 +84,9 @@ class TenantAgents(Sharing, ByWorkflow):
 
     def kind(self, tenants: Sequence[str]) -> Kind:
         """Row r is level r; the agent of the tenant whose workflow has arrived chooses."""
-        own = [
-            Agent(
-                f"tenant_{name}",
-                "tenant",
-                LEVEL_FEATURES,
-                len(self.levels),
-                context_features=TENANT_CONTEXT,
-            )
-            for name in tenants
-        ]
-        return Kind(SHARE, (Turn(own, see_newcomer, answer, tenant_of_newcomer),), apply)
+        one = Agent("", "tenant", LEVEL_FEATURES, len(self.levels), context_features=TENANT_CONTEXT)
+        agents = [one._replace(name=f"tenant_{name}") for name in tenants]
+        return Kind(SHARE, (Turn(agents, see_newcomer, answer, tenant_of_newcomer),), apply)
 
 
 @compiled
@@ -116,8 +105,9 @@ def tenant_of_newcomer(agent, state, choice):
 @compiled
 def lead_of(state, tenant):
     """Core-seconds that a tenant has received beyond those it is entitled to."""
-    own = state.tenants[tenant]
-    return own.received - own.entitled - own.tickets * (state.queue[0].fair_clock - own.clock)
+    record = state.tenants[tenant]
+    elapsed = state.queue[0].fair_clock - record.clock
+    return record.received - record.entitled - record.tickets * elapsed
 
 
 @compiled
@@ -130,20 +120,20 @@ def see_newcomer(agent, state, sight, choice, context, items, mask):
     count = waiting = 0
     tickets = tickets_waiting = left = others_left = 0.0
     for slot in range(len(workflows)):
-        if workflows[slot].wf_id == NONE or slot == newcomer:
+        workflow = workflows[slot]
+        active = workflow.wf_id != NONE and np.isnan(workflow.completion_time)
+        if not active or slot == newcomer:
             continue
-        if not np.isnan(workflows[slot].completion_time):
-            continue
-        own_left = state.templates[workflows[slot].template].work - workflows[slot].placed_work
-        if workflows[slot].tenant != tenant:
-            others_left += own_left
+        work_left = state.templates[workflow.template].work - workflow.placed_work
+        if workflow.tenant != tenant:
+            others_left += work_left
             continue
         count += 1
-        left += own_left
-        tickets += workflows[slot].tickets
-        if workflows[slot].waiting > 0:
+        left += work_left
+        tickets += workflow.tickets
+        if workflow.waiting > 0:
             waiting += 1
-            tickets_waiting += workflows[slot].tickets
+            tickets_waiting += workflow.tickets
     memory = available = threads = 0.0
     for node in range(len(state.nodes)):
         memory += state.nodes[node].memory
@@ -151,16 +141,16 @@ def see_newcomer(agent, state, sight, choice, context, items, mask):
         threads += state.nodes[node].parallelism
     cores = cluster.computing_capacity / cluster.single_core_speed
     right, lead = right_of(state, tenant), lead_of(state, tenant) / cores
-    own, together = state.tenants[tenant], state.currencies[BASE].sums[COMPETING]
+    record, together = state.tenants[tenant], state.currencies[BASE].sums[COMPETING]
     context[CONTEXT.right] = right
-    context[CONTEXT.share] = own.tickets / together if together > 0.0 else 0.0
-    competing = queue.tenants_waiting - (1 if own.tickets > 0 else 0)
+    context[CONTEXT.share] = record.tickets / together if together > 0.0 else 0.0
+    competing = queue.tenants_waiting - (1 if record.tickets > 0 else 0)
     context[CONTEXT.competing] = log_of(competing) / LOG_20
     context[CONTEXT.lead] = log_seconds(abs(lead)) * (1.0 if lead > 0.0 else -1.0)
     context[CONTEXT.workflows] = log_of(count) / LOG_20
     context[CONTEXT.workflows_waiting] = log_of(waiting) / LOG_20
-    context[CONTEXT.functions_waiting] = log_of(own.waiting) / LOG_150
-    context[CONTEXT.others_functions_waiting] = log_of(queue.waiting - own.waiting) / LOG_150
+    context[CONTEXT.functions_waiting] = log_of(record.waiting) / LOG_150
+    context[CONTEXT.others_functions_waiting] = log_of(queue.waiting - record.waiting) / LOG_150
     context[CONTEXT.work_left] = log_seconds(left / cores)
     context[CONTEXT.others_work_left] = log_seconds(others_left / cores)
     context[CONTEXT.available_memory] = available / memory
@@ -172,16 +162,15 @@ def see_newcomer(agent, state, sight, choice, context, items, mask):
     context[CONTEXT.functions] = log_of(template.function_count) / LOG_20
     context[CONTEXT.cores] = log_of(template.work / path / cores)
     clip(context)
+    mask[:] = 1.0
     for row in range(len(levels)):
-        share = levels[row] / (levels[row] + tickets)
-        mask[row] = 1.0
-        items[row, ITEM.tickets] = levels[row] / levels[len(levels) - 1]
-        items[row, ITEM.position] = row / (len(levels) - 1)
-        items[row, ITEM.share_of_own] = share
-        items[row, ITEM.share_of_waiting] = levels[row] / (levels[row] + tickets_waiting)
-        items[row, ITEM.over_mean] = 0.0
-        if count > 0:
-            items[row, ITEM.over_mean] = np.log(levels[row] * count / tickets) / LOG_20
+        level, item = levels[row], items[row]
+        share = level / (level + tickets)
+        item[ITEM.tickets] = level / levels[len(levels) - 1]
+        item[ITEM.position] = row / (len(levels) - 1)
+        item[ITEM.share_of_own] = share
+        item[ITEM.share_of_waiting] = level / (level + tickets_waiting)
+        item[ITEM.over_mean] = np.log(level * count / tickets) / LOG_20 if count > 0 else 0.0
         seconds = max(path, template.work / (cores * right * share))
-        items[row, ITEM.slowdown] = log_of(seconds / path) / LOG_20
-        clip(items[row])
+        item[ITEM.slowdown] = log_of(seconds / path) / LOG_20
+        clip(item)

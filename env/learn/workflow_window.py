@@ -1,10 +1,9 @@
 """What agents see of the workflow around the current function: a window of its DAG. Compiled.
 
 The window holds the functions of the workflow that have not ended, nearest first: the current one,
-what waits for it, what that waits for besides, and so on. Its own predecessors have all ended, and
-what they left, where their data is, is told by the features of the NUMA nodes. What waits for it
-tells how much a late end costs and where its output is wanted; what that waits for besides, whether
-this function is the one that is late.
+its successors, their other predecessors, and so on. Its own predecessors have all ended; features
+of the NUMA nodes say where their data is. Successors show how much a late end costs, and their
+other predecessors whether this function is the one that is late.
 """
 
 from __future__ import annotations
@@ -47,15 +46,15 @@ def write_window(state, window, functions, edges):
         function = window[row]
         write_function(state, function, functions[row])
         first = function - state.functions[function].fn_id
-        known = state.template_functions[state.functions[function].declared]
-        begin = known.first_successor
-        for edge in range(begin, begin + known.successor_count):
+        declared = state.template_functions[state.functions[function].declared]
+        begin = declared.first_successor
+        for edge in range(begin, begin + declared.successor_count):
             waiting = row_of(window, count, first + state.successors[edge].function)
             if waiting != NONE:
                 edges[row, waiting] = 1.0
                 count = max(count, waiting + 1)
-        begin = known.first_predecessor
-        for edge in range(begin, begin + known.predecessor_count):
+        begin = declared.first_predecessor
+        for edge in range(begin, begin + declared.predecessor_count):
             if count == len(window):
                 break
             source = first + state.predecessors[edge].function
@@ -78,23 +77,22 @@ def row_of(window, count, function):
 
 @compiled
 def write_function(state, function, out):
-    """FUNCTION_FEATURES of a function into `out` (G,)."""
+    """FUNCTION_FEATURES of a function into `out` (G,), which is 0."""
     cluster = state.cluster[0]
-    own = state.functions[function]
-    known = state.template_functions[state.functions[function].declared]
-    slot = state.functions[function].slot
-    critical_path = state.templates[state.workflows[slot].template].critical_path
-    data_bytes = 0
-    for edge in range(known.first_predecessor, known.first_predecessor + known.predecessor_count):
+    record = state.functions[function]
+    declared = state.template_functions[record.declared]
+    critical_path = state.templates[state.workflows[record.slot].template].critical_path
+    data_bytes, begin = 0, declared.first_predecessor
+    for edge in range(begin, begin + declared.predecessor_count):
         data_bytes += state.predecessors[edge].data_bytes
-    out[FUNCTION.best_time] = log_seconds(known.best_time)
-    out[FUNCTION.parallelism] = known.parallelism / cluster.largest_node_cpu
-    out[FUNCTION.memory_req] = known.memory_req / cluster.largest_node_memory
-    out[FUNCTION.critical_path_left] = known.upward_rank / critical_path
+    out[FUNCTION.best_time] = log_seconds(declared.best_time)
+    out[FUNCTION.parallelism] = declared.parallelism / cluster.largest_node_cpu
+    out[FUNCTION.memory_req] = declared.memory_req / cluster.largest_node_memory
+    out[FUNCTION.critical_path_left] = declared.upward_rank / critical_path
     out[FUNCTION.input_transfer] = log_seconds(data_bytes / cluster.network_bandwidth)
-    out[FUNCTION.waits_for] = log_of(own.unfinished_predecessors)
-    out[FUNCTION.submitted] = 1.0 if own.state == SUBMITTED else 0.0
-    out[FUNCTION.running] = 1.0 if own.state == RUNNING else 0.0
-    running_for = cluster.time - own.creation_time if own.state == RUNNING else 0.0
-    out[FUNCTION.running_for] = log_seconds(running_for)
+    out[FUNCTION.waits_for] = log_of(record.unfinished_predecessors)
+    out[FUNCTION.submitted] = record.state == SUBMITTED
+    out[FUNCTION.running] = record.state == RUNNING
+    if record.state == RUNNING:
+        out[FUNCTION.running_for] = log_seconds(cluster.time - record.creation_time)
     clip(out)

@@ -47,25 +47,19 @@ class ScoreWeights(Strict):
     used = (expected load - cores of other servers under a lease) / cores, from 0 to 1
     expected load = arrival_use * core-seconds arrived / (seconds so far + arrival_horizon)
     + known_use * core-seconds arrived and not placed / the smallest step of a lease
-
-    Attributes:
-        economy: 0: the size of a server does not matter.
-        demand: factor on the cores that would be busy if what arrives came evenly; without it any
-            server is worth filling. Where economy is 0 it does not matter.
-        own_use: how dear the part of a lease is that the function uses itself.
-        arrival_use, known_use: with both 0 nobody else is expected.
-        arrival_horizon: s, for which nothing is thought to have arrived before the start.
     """
 
     finish: Weight
     delay: Weight
     rent: Weight
     rent_per_core: Weight = 0.0
-    economy: Economy = 0.0
+    economy: Economy = 0.0  # 0: the size of a server does not matter
+    # Factor on the cores that would be busy if what arrives came evenly; None: any server is worth
+    # filling.
     demand: Annotated[float, Field(gt=0, le=MOST_WEIGHT)] | None = None
-    own_use: Weight = 0.0
-    arrival_use: Weight = 0.0
-    arrival_horizon: Weight = 0.0
+    own_use: Weight = 0.0  # how dear the part of a lease is that the function uses itself
+    arrival_use: Weight = 0.0  # where this and `known_use` are 0 nobody else is expected
+    arrival_horizon: Weight = 0.0  # s, for which nothing is thought to have arrived before 0
     known_use: Weight = 0.0
 
     def by_objective(self, objective: Objective) -> np.ndarray:
@@ -74,11 +68,9 @@ class ScoreWeights(Strict):
         time = objective.time_weight + objective.completion_weight
         cost = objective.cost_weight
         counted = {"delay": time, "rent": cost, "rent_per_core": cost}
-        weights = np.full(len(WEIGHT), INF)  # without `demand` any server is worth filling
-        for name, value in self:
-            if value is not None:
-                weights[getattr(WEIGHT, name)] = value * counted.get(name, 1.0)
-        return weights
+        # Without `demand` any server is worth filling.
+        values = {name: INF if value is None else value for name, value in self}
+        return np.array([value * counted.get(name, 1.0) for name, value in values.items()])
 
 
 WEIGHT: Final = places(tuple(ScoreWeights.model_fields))
@@ -102,27 +94,9 @@ def leased_cores(state):
 
 
 @compiled
-def unmet_demand(state, factor):
-    """Cores that what arrives will need beyond those under a lease; see `ScoreWeights`."""
-    cluster = state.cluster[0]
-    if factor == INF or cluster.time == 0.0:
-        return INF
-    return factor * cluster.arrived_work / cluster.time - leased_cores(state)
-
-
-@compiled
 def server_cores(state, server):
     """Of all its NUMA nodes."""
     return state.nodes[state.servers[server].first_node].cpu * state.servers[server].node_count
-
-
-@compiled
-def smallness(state, server, unmet):
-    """How many times larger the server is that is worth filling, at least 1; see `ScoreWeights`."""
-    cores = server_cores(state, server)
-    if state.servers[server].expiration_time > state.cluster[0].time:
-        unmet += cores
-    return max(1.0, min(state.cluster[0].cheapest_server_cores, unmet) / cores)
 
 
 @compiled
@@ -139,33 +113,24 @@ def unmet_load(state, weights):
 
 
 @compiled
-def charged(state, server, work, unmet, own_use):
-    """Share of a lease that counts for one function of `work` core-seconds; see `ScoreWeights`."""
-    cores = server_cores(state, server)
-    if state.servers[server].expiration_time > state.cluster[0].time:
-        unmet += cores
-    used = min(1.0, max(0.0, unmet / cores))
-    return 1.0 - used + used * own_use * min(1.0, work / (cores * state.servers[server].lease_step))
-
-
-@compiled
 def greedy_scores(state, candidates, weights, scores):
     """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
 
-    Args:
-        weights: float64 (10,), `ScoreWeights.by_objective`.
+    `weights` are those of `ScoreWeights.by_objective`, float64 (10,).
     """
-    function = state.cluster[0].deciding
-    known = state.functions[function].declared
-    slot = state.functions[function].slot
-    critical_path = state.templates[state.workflows[slot].template].critical_path
-    best_finish = state.cluster[0].time + state.template_functions[known].best_time
+    cluster = state.cluster[0]
+    function = state.functions[cluster.deciding]
+    declared = state.template_functions[function.declared]
+    critical_path = state.templates[state.workflows[function.slot].template].critical_path
+    best_finish = cluster.time + declared.best_time
     unit = workflow_cost(state)
-    unmet = unmet_demand(state, weights[WEIGHT.demand])
+    unmet = INF  # cores that what arrives will need beyond those under a lease
+    if weights[WEIGHT.demand] != INF and cluster.time != 0.0:
+        unmet = weights[WEIGHT.demand] * cluster.arrived_work / cluster.time - leased_cores(state)
     others_come = weights[WEIGHT.arrival_use] > 0.0 or weights[WEIGHT.known_use] > 0.0
     if others_come:
         load = unmet_load(state, weights)
-        work = state.template_functions[known].computation / state.cluster[0].single_core_speed
+        work = declared.computation / cluster.single_core_speed
     for node in range(len(candidates)):
         if candidates[node].feasible == 0:
             scores[node] = INF
@@ -175,16 +140,20 @@ def greedy_scores(state, candidates, weights, scores):
             continue
         finish_delay = (candidates[node].finish_time - best_finish) / critical_path
         delay = candidates[node].delay_own + candidates[node].delay_others
-        server = state.nodes[node].server
+        server = state.servers[state.nodes[node].server]
+        cores = server_cores(state, state.nodes[node].server)
+        leased = cores if server.expiration_time > cluster.time else 0
         share = weights[WEIGHT.rent]
         if weights[WEIGHT.economy] > 0.0:
-            times = smallness(state, server, unmet)
-            if times > 1.0:  # powers of 1 are most of them, and dear
-                share *= times ** weights[WEIGHT.economy]
+            smallness = min(cluster.cheapest_server_cores, unmet + leased) / cores
+            if smallness > 1.0:  # powers of 1 are most of them, and dear
+                share *= smallness ** weights[WEIGHT.economy]
         if others_come:
-            share *= charged(state, server, work, load, weights[WEIGHT.own_use])
+            used = min(1.0, max(0.0, (load + leased) / cores))
+            own_part = min(1.0, work / (cores * server.lease_step))
+            share *= 1.0 - used + used * weights[WEIGHT.own_use] * own_part
         if weights[WEIGHT.rent_per_core] > 0.0:
-            share += weights[WEIGHT.rent_per_core] / server_cores(state, server)
+            share += weights[WEIGHT.rent_per_core] / cores
         scores[node] = (
             weights[WEIGHT.finish] * finish_delay
             + weights[WEIGHT.delay] * delay

@@ -26,10 +26,6 @@ def lower_bound(state: State, objective: Objective) -> float:
 
     Transfers, contention and memory only add to both. Not covered are speeds that floor to 0 and
     are raised to 1 operation/s, which gives a node that much more than its capacity.
-
-    Args:
-        state: of an episode, at any time.
-        objective: weights of time and cost.
     """
     arrivals = state.arrivals["time"]
     critical_path = state.templates["critical_path"][state.arrivals["template"]]

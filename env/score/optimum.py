@@ -1,7 +1,6 @@
-"""The best schedule of a small episode, found by trying all: what other schedulers are held to."""
+"""J of the best schedule of a small episode, of all: what other schedulers are held to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -15,7 +14,6 @@ from env.sim.state.containers import memory_tier
 from env.sim.state.records import NONE
 from env.sim.view.raw_env import RawEnv
 
-Placements = tuple[tuple[int, int], ...]
 Ratio = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -32,56 +30,35 @@ class OptimumSettings(Strict):
         return functions <= self.functions and len(env.state.nodes) <= self.nodes
 
 
-@dataclass(frozen=True)
-class Optimum:
-    """The best of all schedules.
+def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) -> float:
+    """The lowest J of all schedules that can be reached from where `env` is, which stays there.
 
-    Attributes:
-        J: of the schedule.
-        placements: (NUMA node, MB) of every decision, in the order in which they are taken.
+    Depth-first over every NUMA node and memory tier of every function; tiers are shares of its
+    memory_req, rounded up to MB. A branch is left when what it has paid and waited for already
+    comes to the lowest J so far (branch and bound: Land, Doig, Econometrica 1960).
     """
-
-    J: float
-    placements: Placements
-
-
-def optimum(env: RawEnv, objective: Objective, memory_tiers: Sequence[float]) -> Optimum:
-    """The schedule with the lowest J that can be reached from where `env` is.
-
-    Depth-first over every NUMA node and memory tier of every function. A branch is left when what
-    it has paid and waited for already comes to the lowest J found so far (branch and bound: Land,
-    Doig, Econometrica 1960).
-
-    Args:
-        env: an episode, which is not changed.
-        objective: weights of time and cost.
-        memory_tiers: shares of memory_req that are tried, rounded up to MB.
-    """
-    best = Optimum(np.inf, ())
+    lowest = np.inf
     tiers = sorted(memory_tiers, reverse=True)
-    branches: list[tuple[float, RawEnv, Placements]] = [(0.0, env, ())]
+    branches: list[tuple[float, RawEnv]] = [(0.0, env)]
     while branches:
-        bound, at, placements = branches.pop()
+        bound, at = branches.pop()
         function = at.current_function
         if function is None:
-            J = FinishedEpisode(at.state, objective, power=None).J
-            best = Optimum(J, placements) if J < best.J else best
-            continue
-        if bound >= best.J:
+            lowest = min(lowest, FinishedEpisode(at.state, objective, power=None).J)
+        if function is None or bound >= lowest:
             continue
         forks = []
         for memory_alloc in dict.fromkeys(memory_tier(function.memory_req, tier) for tier in tiers):
             for node in range(len(at.state.nodes)):
-                if not suits(at.state, node, memory_alloc):
-                    continue
-                fork = at.fork()
-                fork.step(*fork.place_of(node), memory_alloc)
-                forks.append((_bound(fork, objective), fork, (*placements, (node, memory_alloc))))
+                if suits(at.state, node, memory_alloc):
+                    fork = at.fork()
+                    fork.step(*fork.place_of(node), memory_alloc)
+                    forks.append((_bound(fork, objective), fork))
         # The most promising branch is the next one: the sooner a good schedule is known, the more
         # branches are left.
         forks.sort(key=lambda branch: -branch[0])
-        branches += [branch for branch in forks if branch[0] < best.J]
-    return best
+        branches += [branch for branch in forks if branch[0] < lowest]
+    return lowest
 
 
 def _bound(env: RawEnv, objective: Objective) -> float:
@@ -100,8 +77,8 @@ def _bound(env: RawEnv, objective: Objective) -> float:
     position = {wf_id: index for index, wf_id in enumerate(workflows["wf_id"])}
     for wf_id, fn_id in zip(queue["major"], queue["minor"], strict=True):
         index = position[wf_id]
-        known = templates["first_function"][index] + fn_id
-        left = state.template_functions["upward_rank"][known] / fastest
+        declared = templates["first_function"][index] + fn_id
+        left = state.template_functions["upward_rank"][declared] / fastest
         ends[index] = max(ends[index], env.time + left)
     flow_times = ends - workflows["arrival_time"]
     slowdown = flow_times / templates["critical_path"]

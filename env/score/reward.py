@@ -24,11 +24,8 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.queue.sharing import share_error
 from env.sim.state.block import State
 
-# Positions of weights.
-TIME: Final = 0
-COST: Final = 1
-COMPLETION: Final = 2
-FAIRNESS: Final = 3
+TIME, COST, COMPLETION, FAIRNESS = range(4)
+"""Positions of weights."""
 
 # Less, and what is divided by J overflows.
 LEAST_WEIGHT: Final = 1e-6
@@ -74,21 +71,13 @@ def cheapest_cost(state: State) -> float:
 
 
 def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -> None:
-    """Refuses workflows that a cluster cannot run, whether or not an episode draws them.
-
-    Raises:
-        InputError: a function needs more memory than any NUMA node has, or see `check_rates`.
-    """
+    """Refuses by an `InputError` what a cluster cannot run, whether or not an episode draws it."""
     check_workflows(templates, cluster)
     check_rates(cluster)
 
 
 def check_rates(cluster: ClusterConfig) -> None:
-    """Refuses servers that cost next to nothing, as rent would have nothing to be compared to.
-
-    Raises:
-        InputError: one does.
-    """
+    """Refuses by an `InputError` servers that cost next to nothing: rent is compared to them."""
     for kind in cluster.server_types:
         if kind.hourly_rate < LEAST_HOURLY_RATE:
             raise InputError(
@@ -110,10 +99,10 @@ def lease_value(state):
     value = 0.0
     if cluster.finished_workflows < len(state.arrivals):
         for server in range(len(state.servers)):
-            left = state.servers[server].expiration_time - cluster.time
+            record = state.servers[server]
+            left = record.expiration_time - cluster.time
             if 0.0 < left < np.inf:
-                steps = left / state.servers[server].lease_step
-                value += steps * state.servers[server].step_price
+                value += left / record.lease_step * record.step_price
     return value
 
 
@@ -124,10 +113,8 @@ def potential(state, weights, cheapest):
     Finish bounds have to be up to date. A workflow that has not arrived counts as if it took its
     critical path, and rent counts as its hours pass, so the potential is `ideal` at the start and J
     at the end; the reward of a step is the fall of the potential, and an episode's undiscounted
-    return is -(J - ideal).
-
-    A server that is rented for what is to come would otherwise look like a loss until then, and a
-    critic that has not seen it used could not tell that it is none.
+    return is -(J - ideal). If the whole rent counted at once, a server that is rented for what is
+    to come would look like a loss until then.
     """
     cluster = state.cluster[0]
     count = len(state.arrivals)
@@ -161,23 +148,3 @@ def arrived_objective(state, weights):
     completion = weights[COMPLETION] * cluster.finished_flow_time / cluster.arrived_path
     cost = cost_ratio(weights[COST] * cluster.total_rent, cheapest)
     return time + cost + completion + unfairness(state, weights)
-
-
-def flow_times(state: State) -> np.ndarray:
-    """(W,) seconds from arrival to last completion of every workflow of a finished episode.
-
-    Raises:
-        InputError: records of a workflow have been recycled.
-    """
-    if (state.slot_of < 0).any():
-        raise InputError("workflows have ended and their records have been recycled")
-    finished = state.workflows[state.slot_of]
-    times: np.ndarray = finished["completion_time"] - finished["arrival_time"]
-    return times
-
-
-def slowdowns(state: State) -> np.ndarray:
-    """(W,) flow time / critical path at full speed of every workflow, see `flow_times`."""
-    templates = state.workflows[state.slot_of]["template"]
-    slowdown: np.ndarray = flow_times(state) / state.templates["critical_path"][templates]
-    return slowdown

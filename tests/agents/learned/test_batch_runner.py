@@ -50,7 +50,7 @@ def runner_of(layout: str, *overrides: str, worker: int = 0, **given: Any) -> Ba
 def arrival_times(runner: BatchEnvRunner) -> list[Any]:
     """Of the episodes that are played, by environment."""
     return [
-        sampler.batch.state(env).arrivals["time"].tolist()
+        sampler.batch.states[env].arrivals["time"].tolist()
         for sampler in runner.samplers
         for env in range(len(sampler.batch))
     ]

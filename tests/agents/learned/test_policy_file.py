@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
-from env.learn.agent import Agent
+from env.learn.kind import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 NAMES = {"context": ("slack", "rank"), "items": ("cpu", "memory", "load")}

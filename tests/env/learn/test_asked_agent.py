@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 from env.base.jit import _names, compiled
-from env.learn.loops import applying
+from env.learn.decisions import applying
 from env.learn.multi_agent import ServerlessEnv
 from env.workloads.generator import WorkloadGenerator
 from tests.env.worlds import world

@@ -12,14 +12,15 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 from agents.baseline import make_baselines
 from agents.scheduler import play as schedule
 from env.learn.aec import ServerlessAEC
-from env.learn.agent import Agent
+from env.learn.kind import Observation
 from env.learn.multi_agent import ServerlessEnv
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.episode import EpisodeWorkload
 from env.sim.view.raw_env import RawEnv
 from tests.env.learn.test_actions import refused
-from tests.env.learn.test_tenant_agents import chain
+from tests.env.learn.test_batch import random_actions
+from tests.env.learn.test_tenant_agents import Act, chain, played
 from tests.env.worlds import (
     LAYOUTS,
     STUDY,
@@ -32,37 +33,24 @@ from tests.env.worlds import (
 )
 
 
-def random_action(agent: Agent, mask: np.ndarray, rng: np.random.Generator) -> Any:
-    """Any action that the mask allows."""
-    choice = int(rng.choice(np.flatnonzero(mask[agent.bids :])))
-    if not agent.bids:
-        return choice
-    return np.array([rng.choice(np.flatnonzero(mask[: agent.bids])), choice])
+def at_random(env: ServerlessEnv, seed: int) -> Act:
+    """Any action that the mask allows, of what its space contains."""
+    rng = np.random.default_rng(seed)
+
+    def act(name: str, seen: Observation) -> Any:
+        bids = env.members[name].bids
+        assert env.get_observation_space(name).contains(seen)
+        assert seen["mask"][bids:].any() and seen["mask"][: bids or None].any()
+        return random_actions(seen["mask"][None], bids, rng)[0]
+
+    return act
 
 
 def play(env: ServerlessEnv, seed: int) -> tuple[dict[str, float], dict[str, float]]:
     """One random episode: returns by agent, and metrics."""
-    rng = np.random.default_rng(seed)
-    observations, _ = env.reset(seed=seed)
-    returns = dict.fromkeys(env.possible_agents, 0.0)
-    while True:
-        for name, observation in observations.items():
-            assert env.get_observation_space(name).contains(observation)
-            bids = env.members[name].bids
-            assert observation["mask"][bids:].any() and observation["mask"][: bids or None].any()
-        actions = {
-            name: random_action(env.members[name], observation["mask"], rng)
-            for name, observation in observations.items()
-        }
-        observations, rewards, terminateds, truncateds, infos = env.step(actions)
-        for name, reward in rewards.items():
-            returns[name] += reward
-        assert not truncateds["__all__"]
-        if terminateds["__all__"]:
-            refused(env.step, {}, "step: the episode is over, call reset() first")
-            assert set(observations) == set(rewards) == set(env.possible_agents)
-            assert all(terminateds[name] for name in env.possible_agents)
-            return returns, infos[env.possible_agents[0]]["episode_metrics"]
+    earned, metrics, _ = played(env, at_random(env, seed), seed=seed)
+    refused(env.step, {}, "step: the episode is over, call reset() first")
+    return earned, metrics
 
 
 @pytest.mark.parametrize("objective", ["balanced", "cost"])
@@ -109,7 +97,7 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
         ({"leese": {"kind": "always"}}, "world: leese: unknown key, did you mean 'lease'"),
         ({"seed": -1}, "world: seed: Input should be greater"),
         ({"cluster": None}, "world: cluster: a mapping is needed"),
-        ({"agents": {"memory_tiers": [1.0, 0.5]}}, "agents.memory_tiers: tiers must ascend"),
+        ({"agents": {"memory_tiers": [1.0, 0.5]}}, "agents.memory_tiers: values must ascend"),
         ({"objective": {"time_wieght": 1.0}}, "objective.time_wieght: unknown key, did you mean"),
     ],
 )
@@ -141,15 +129,9 @@ def test_a_node_without_the_memory_is_masked(layout):
     small, largest = sorted(kind["memory_mb_per_numa_node"] for kind in kinds)
     assert largest > small
     template = chain(1.0, memory=largest)
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        seen, _ = env.reset(options={"workload": EpisodeWorkload((0.0,), (template,))})
-        ends = {"__all__": False}
-        while not ends["__all__"]:
-            acts = {
-                name: random_action(env.members[name], seen[name]["mask"], rng) for name in seen
-            }
-            seen, _, ends, *_ = env.step(acts)
+    for seed in range(5):
+        workload = EpisodeWorkload((0.0,), (template,))
+        played(env, at_random(env, seed), options={"workload": workload})
         (function,) = env.raw_env.workload.workflows[0].functions
         kind = config["cluster"]["server_types"][function.place[0]]
         assert function.memory_alloc <= kind["memory_mb_per_numa_node"]

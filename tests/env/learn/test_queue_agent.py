@@ -7,8 +7,8 @@ import pytest
 
 from agents.order.funcsched import FuncSched
 from agents.scheduler import Decision
-from env.learn.agent import Observation
 from env.learn.decisions import Decisions
+from env.learn.kind import Observation
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.queue_agent import QUEUE_ITEM, QueueAgent
@@ -183,7 +183,7 @@ def test_rewards_add_up_to_j_in_units_of_funcsched(lease: str) -> None:
     for seed in range(2):
         given = {"options": {"workload": crowd(seed)}}
         reference, by_rule, _ = played(env, as_funcsched, **given)
-        least = float(ideal(env._batch._weights[0]))
+        least = float(ideal(env._batch._envs.weights[0]))
         assert reference["queue"] == pytest.approx(least - 1.0)
         earned, metrics, _ = played(env, any_row(np.random.default_rng(seed)), **given)
         assert earned["queue"] == pytest.approx(least - metrics["J"] / by_rule["J"])
@@ -219,7 +219,7 @@ def test_training_never_plays_what_is_held_out(monkeypatch: pytest.MonkeyPatch) 
         (("workload.sampling.start=99",), "workload.sampling: start is 99 min"),
         (
             ("agents=placer", "agents.queue={functions:4,starve_threshold:1,placement:best_fit}"),
-            "queue.placement is best_fit, but the agents of layout placer place",
+            "queue.placement is needed in layout queue",
         ),
         (("dispatch=immediate",), "agents.queue: dispatch=immediate has no central queue"),
         (("workload.sampling.ratio=1e-9",), "nothing arrives at ratio"),

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.learn.agent import Observation
 from env.learn.decisions import Decisions
+from env.learn.kind import Observation
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.tenant_agents import LEVEL_FEATURES, TENANT_CONTEXT, TenantAgents, lead_of
@@ -134,15 +134,18 @@ def any_row(rng: np.random.Generator) -> Act:
 def played(
     env: ServerlessEnv, act: Act, **given: Any
 ) -> tuple[dict[str, float], dict[str, float], int]:
-    """What each agent earned alone in an episode, its metrics, and how often one was asked."""
+    """What each agent earned in an episode, its metrics, and the number of turns."""
     seen, _ = env.reset(**given)
     earned, turns, over = dict.fromkeys(env.possible_agents, 0.0), 0, False
     while not over:
-        ((name, own),) = seen.items()
-        seen, rewards, ends, _, infos = env.step({name: act(name, own)})
-        assert rewards.keys() == earned.keys()
-        earned = {agent: earned[agent] + rewards[agent] for agent in earned}
+        actions = {name: act(name, own) for name, own in seen.items()}
+        seen, rewards, ends, cuts, infos = env.step(actions)
+        for name, reward in rewards.items():
+            earned[name] += reward
         turns, over = turns + 1, ends["__all__"]
+        assert not cuts["__all__"]
+    assert seen.keys() == rewards.keys() == infos.keys() == earned.keys()
+    assert all(ends.values())
     return earned, infos[env.possible_agents[0]]["episode_metrics"], turns
 
 
@@ -231,7 +234,7 @@ def test_nobody_is_harmed_by_the_agent_of_another_tenant(mechanism: str, adversa
         (("dispatch=immediate",), "agents.tenants: dispatch=immediate has no central queue"),
         (("workload=tenants",), "agents.tenants: workload.tenants hold no tickets"),
         (("agents.tenants=null",), "tenants is needed in layout tenants"),
-        (("agents.tenants.levels=[2,1]",), "levels must ascend without repeats"),
+        (("agents.tenants.levels=[2,1]",), "agents.tenants.levels: values must ascend"),
         (
             ("+agents.queue={functions:4,starve_threshold:1,placement:best_fit}",),
             "layout tenants has no queue",

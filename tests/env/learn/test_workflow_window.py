@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from env.base.schema import validated
-from env.learn.agent import Observation
 from env.learn.decisions import Decisions
+from env.learn.kind import Observation
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.reward import Objective

@@ -8,7 +8,7 @@ import pytest
 from agents.baseline import make_baselines
 from agents.scheduler import play
 from env.base.errors import InputError
-from env.score.greedy_play import Buffers, play_greedy, rollout_outcomes, rule_outcomes
+from env.score.greedy_play import Forks, buffers_of, play_greedy
 from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
@@ -43,7 +43,7 @@ def play_slowly(env: RawEnv) -> None:
 def test_compiled_play_decides_as_the_baseline(seed: int) -> None:
     env = middle(seed)
     state = env.fork().state
-    assert play_greedy(state, WEIGHTS.by_objective(OBJECTIVE), *Buffers.of(state)) == 0
+    assert play_greedy(state, WEIGHTS.by_objective(OBJECTIVE), *buffers_of(state)) == 0
     play_slowly(env)
     for name in ("node", "memory_alloc", "creation_time", "completion_time"):
         assert (state.functions[name] == env.state.functions[name]).all()
@@ -57,7 +57,7 @@ def test_clairvoyant_outcomes_are_what_j_comes_to(seed: int) -> None:
     function = env.current_function
     assert function is not None
     before = [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"]
-    found = rollout_outcomes(env.state, function.memory_req, True, OBJECTIVE, WEIGHTS)
+    found = Forks(env.state, True, OBJECTIVE).of_nodes(function.memory_req, WEIGHTS)
     assert [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"] == before
     tried = np.full(len(found), np.inf)
     fresh = set()
@@ -87,10 +87,10 @@ def test_outcomes_that_know_nothing_of_later_workflows(seed: int) -> None:
         shorter.step(*shorter.place_of(node), memory_alloc)
     assert env.current_function is not None and shorter.current_function is not None
     memory_alloc = env.current_function.memory_req
-    found = rollout_outcomes(env.state, memory_alloc, False, OBJECTIVE, WEIGHTS)
-    expected = rollout_outcomes(shorter.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
+    found = Forks(env.state, False, OBJECTIVE).of_nodes(memory_alloc, WEIGHTS)
+    expected = Forks(shorter.state, True, OBJECTIVE).of_nodes(memory_alloc, WEIGHTS)
     assert (found == expected).all()
-    told = rollout_outcomes(env.state, memory_alloc, True, OBJECTIVE, WEIGHTS)
+    told = Forks(env.state, True, OBJECTIVE).of_nodes(memory_alloc, WEIGHTS)
     assert (found != told).any()
 
 
@@ -99,12 +99,12 @@ def test_rules_come_to_what_playing_on_comes_to(seed: int) -> None:
     env = middle(seed)
     before = [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"]
     other = ScoreWeights(finish=1, delay=0, rent=0)
-    found = rule_outcomes(env.state, True, OBJECTIVE, (other, WEIGHTS))
+    found = Forks(env.state, True, OBJECTIVE).of_rules((other, WEIGHTS))
     assert [getattr(env.state, name).tobytes() for name in CHANGING if name != "scratch"] == before
     fork = env.fork()
     play_slowly(fork)
     assert found[1] == pytest.approx(episode_metrics(fork.state, OBJECTIVE)["J"], rel=1e-12)
-    assert (rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS, other)) == found[::-1]).all()
+    assert (Forks(env.state, True, OBJECTIVE).of_rules((WEIGHTS, other)) == found[::-1]).all()
 
 
 def test_recording_changes_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_recording_changes_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     episode = plain.arrival_times, plain.workflow_templates, plain.cluster_config
     recorded = RawEnv(*episode, record=True)
     found = [
-        rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS,))
+        Forks(env.state, True, OBJECTIVE).of_rules((WEIGHTS,))
         for env in (recorded, RawEnv(*episode))
     ]
     assert found[0] == found[1]
@@ -126,14 +126,12 @@ def test_rollouts_know_only_worlds_in_which_containers_end_with_their_functions(
     images = Images.by_name(templates, 5.0)
     env = RawEnv([0.0, 1.0], templates, plain.cluster_config, images=images)
     with pytest.raises(InputError, match="schedules are tried out only where functions are placed"):
-        rollout_outcomes(env.state, 4096, True, OBJECTIVE, WEIGHTS)
-    with pytest.raises(InputError, match="schedules are tried out only where functions are placed"):
-        rule_outcomes(env.state, True, OBJECTIVE, (WEIGHTS,))
+        Forks(env.state, True, OBJECTIVE)
 
 
 def test_too_few_slots_are_an_error() -> None:
     env, _ = random_env(0)
     env = begun([0.0, 1.0], env.workflow_templates[:2], env.cluster_config, workflow_slots=1)
     with pytest.raises(InputError, match="more than 1 workflows are active in a rollout"):
-        rollout_outcomes(env.state, 4096, True, OBJECTIVE, WEIGHTS)
-    assert np.isfinite(rollout_outcomes(env.state, 4096, False, OBJECTIVE, WEIGHTS)).any()
+        Forks(env.state, True, OBJECTIVE).of_nodes(4096, WEIGHTS)
+    assert np.isfinite(Forks(env.state, False, OBJECTIVE).of_nodes(4096, WEIGHTS)).any()

@@ -31,18 +31,15 @@ def test_time_alone_takes_both_servers() -> None:
     # Side by side: 10 s of start, 10 s and 10 s of work = 30 s; on one core the first two share it
     # and take 20 s, 40 s in all. The critical path is 20 s.
     env = RawEnv([0.0], [fork_join()], PAIR)
-    found = optimum(env, TIME, [1.0])
-    assert pytest.approx(30 / 20) == found.J
-    assert {node for node, _ in found.placements[:2]} == {0, 1}
+    assert optimum(env, TIME, [1.0]) == pytest.approx(30 / 20)
     assert env.decisions == 0
 
 
 def test_cost_makes_it_one_server() -> None:
     # 30 s of work at 1 USD per core-hour are worth 30 / 3600 USD: an hour of one server is a cost
     # ratio of 120, of two 240.
-    found = optimum(RawEnv([0.0], [fork_join()], PAIR), BOTH, [1.0])
-    assert pytest.approx(40 / 20 + 120) == found.J
-    assert len({node for node, _ in found.placements}) == 1
+    lowest = optimum(RawEnv([0.0], [fork_join()], PAIR), BOTH, [1.0])
+    assert lowest == pytest.approx(40 / 20 + 120)
 
 
 def test_less_memory_lets_two_run_at_once() -> None:
@@ -51,10 +48,8 @@ def test_less_memory_lets_two_run_at_once() -> None:
     # of 700 of 1000) and the last one with all of it in 10 s.
     node = cluster_of(ServerType("one", 1, 1.0, 0.0, 1, 2, 1500))
     env = RawEnv([0.0], [fork_join()], node)
-    assert pytest.approx(30 / 20) == optimum(env, TIME, [1.0]).J
-    found = optimum(env, TIME, [0.7, 1.0])
-    assert pytest.approx((10 / 0.7 + 10) / 20) == found.J
-    assert [memory for _, memory in found.placements] == [717, 717, 1024]
+    assert optimum(env, TIME, [1.0]) == pytest.approx(30 / 20)
+    assert optimum(env, TIME, [0.7, 1.0]) == pytest.approx((10 / 0.7 + 10) / 20)
 
 
 @pytest.mark.parametrize("objective", [TIME, BOTH])
@@ -72,7 +67,7 @@ def test_no_other_schedule_is_better(objective: Objective) -> None:
             assert function is not None
             env.step(*env.place_of(node), function.memory_req)
         best = min(best, episode_metrics(env.state, objective)["J"])
-    assert best == optimum(RawEnv(arrivals, templates, cluster), objective, [1.0]).J
+    assert best == optimum(RawEnv(arrivals, templates, cluster), objective, [1.0])
 
 
 def test_only_small_episodes_are_tried() -> None:
