@@ -12,7 +12,6 @@ from env.base.errors import InputError, located
 from env.base.schema import validated
 from env.score.reward import check_world
 from env.sim.declared.hardware import ClusterConfig, cluster_from_config
-from env.sim.declared.resources import check_recordable
 from env.workloads.source import WorkloadSource, is_trace, workload_source
 from env.workloads.templates import assumed_of
 from env.workloads.traces.trace_samples import TraceGenerator
@@ -69,9 +68,6 @@ class Evaluation:
         self.settings = settings = every[scenarios[0].name]
         # Where scenarios are compared, single episodes are not looked at.
         recorded = settings.record if job.config["sweep"] is None else 0
-        if recorded:
-            for source in self.contests[scenarios[0].name].sources.values():
-                check_recordable(source.evaluation_templates(0))
         contests = self.contests.values()
         notices = (other_objectives(each.schedulers, each.objective) for each in contests)
         self.notices = list(dict.fromkeys(chain.from_iterable(notices)))

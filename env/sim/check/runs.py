@@ -21,6 +21,7 @@ def check_runs(schedule: Schedule) -> Iterator[str]:
     for function, of_function in schedule.runs_of.items():
         yield from _check_function(schedule, function, of_function)
     yield from _check_actions(schedule)
+    yield from _check_held(schedule)
     if queue is None:
         if not schedule.episode.changes:
             yield from _check_decision_order(runs)
@@ -30,7 +31,6 @@ def check_runs(schedule: Schedule) -> Iterator[str]:
     events.sort(key=lambda event: event[:2])
     misnumbered = list(_check_events(events, runs))
     yield from misnumbered
-    yield from _check_memory(schedule)
     # A function that no server in service holds waits aside.
     if queue.order == "by_rank" and not misnumbered and not schedule.episode.changes:
         together: dict[str | None, list[QueueEvent]] = defaultdict(list)
@@ -123,25 +123,34 @@ def _check_events(events: Sequence[QueueEvent], runs: Sequence[RunModel]) -> Ite
             dispatches += 1
 
 
-def _check_memory(schedule: Schedule) -> Iterator[str]:
-    """Where functions wait centrally, containers never hold more than a node has.
+def _check_held(schedule: Schedule) -> Iterator[str]:
+    """Containers never hold more of a node than it has: named resources, with a queue also memory.
 
-    They hold memory from their dispatch to their end, warm ones as long as they are warm.
+    Where functions wait centrally they hold it from their dispatch to their end, elsewhere from
+    their start at the latest. Warm containers hold memory.
     """
-    changes: dict[Place, list[tuple[float, int]]] = defaultdict(list)
+    queued = schedule.episode.options.queue is not None
+    changes: dict[tuple[Place, str], list[tuple[float, int]]] = defaultdict(list)
     for run in schedule.results.runs:
-        changes[run.place].append((run.dispatch_time, run.memory_allocated_mb))
-        changes[run.place].append((run.end_time, -run.memory_allocated_mb))
-    for warm in schedule.results.warm_containers:
-        changes[warm.place].append((warm.begin_time, warm.memory_mb))
-        changes[warm.place].append((warm.end, -warm.memory_mb))
-    for place, size in schedule.episode.node_memory.items():
-        used = 0
+        held = dict(schedule.declared[run.function].resources or {})
+        if queued:
+            held["MB"] = run.memory_allocated_mb
+        for unit, amount in held.items():
+            begin = run.dispatch_time if queued else run.start_time
+            changes[run.place, unit] += [(begin, amount), (run.end_time, -amount)]
+    for warm in schedule.results.warm_containers if queued else ():
+        changes[warm.place, "MB"] += [
+            (warm.begin_time, warm.memory_mb),
+            (warm.end, -warm.memory_mb),
+        ]
+    for (place, unit), times in changes.items():
+        kind, used = schedule.types[place[0]], 0
+        size = kind.memory if unit == "MB" else kind.resources.get(unit, 0)
         # Of one moment, what is given back comes first.
-        for time, memory in sorted(changes[place]):
-            used += memory
+        for time, amount in sorted(times):
+            used += amount
             if used > size:
-                yield f"{place}: {used} MB are in use at {time} s, it has {size}"
+                yield f"{place}: {used} {unit} are in use at {time} s, it has {size}"
 
 
 def _check_order(schedule: Schedule, events: Sequence[QueueEvent]) -> Iterator[str]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import listed
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import MEMORY, NAMED
@@ -53,20 +52,6 @@ def named_arrays(
         "named_held": np.zeros(nodes * len(names), np.int64),
         "named_kept": np.zeros(len(names), np.int64),
     }
-
-
-def check_recordable(templates: Iterable[WorkflowTemplate]) -> None:
-    """Refuses functions that need named resources, of which an episode file knows nothing.
-
-    Raises:
-        InputError: there is one.
-    """
-    names = names_of(templates)
-    if names:
-        raise InputError(
-            f"record: functions need {listed(names)}, for which an episode file has no place, "
-            "so only 0 is possible"
-        )
 
 
 def holders(

@@ -4,13 +4,23 @@ Field names carry their units.
 """
 
 import math
+from itertools import chain
 from typing import Annotated, Final, Literal, Self, get_args
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.schema import Strict, TenantName
-from env.sim.declared.bounds import LARGEST_WORK, LONGEST, Cores, Memory, Name, Seconds, Whole
+from env.sim.declared.bounds import (
+    LARGEST_WORK,
+    LONGEST,
+    Cores,
+    Memory,
+    Name,
+    NamedResources,
+    Seconds,
+    Whole,
+)
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
@@ -47,7 +57,8 @@ WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
 class FunctionModel(Strict):
     """A function: operations, MB, and the cores it can use; its name, if it has one.
 
-    `image` where functions belong to images, `rank` where the order of the queue goes by it.
+    `resources` are the units that it needs of named ones, `image` where functions belong to images,
+    `rank` where the order of the queue goes by it.
     """
 
     function_id: Whole
@@ -55,6 +66,7 @@ class FunctionModel(Strict):
     computation: Work
     memory_required_mb: Memory
     parallelism: Cores
+    resources: NamedResources | None = None
     image: Whole | None = None
     rank: Annotated[float, Field(strict=True)] | None = None
 
@@ -89,6 +101,7 @@ class WorkflowModel(Strict):
         Raises:
             InputError: an edge leads nowhere or is declared twice, or the graph has a cycle.
         """
+        units = [each.resources or {} for each in self.functions]
         names = tuple(each.name or str(at) for at, each in enumerate(self.functions))
         return WorkflowTemplate(
             name=self.name or "",
@@ -99,6 +112,10 @@ class WorkflowModel(Strict):
             data_bytes=np.array([edge.data_bytes for edge in self.edges], np.int64),
             function_names=names if any(each.name for each in self.functions) else (),
             where=f"workflow {self.workflow_id}",
+            resources={
+                name: np.array([each.get(name, 0) for each in units])
+                for name in dict.fromkeys(chain.from_iterable(units))
+            },
         )
 
 
@@ -306,7 +323,8 @@ class EpisodeFile(Strict):
 
     def templates(self) -> list[WorkflowTemplate]:
         """One a workflow; the same object for workflows of which the same is declared."""
-        declared = [(each.name, each.functions, each.edges) for each in self.workflows]
+        fields = {"name", "functions", "edges"}
+        declared = [each.model_dump_json(include=fields) for each in self.workflows]
         made = {key: each.template() for key, each in zip(declared, self.workflows, strict=True)}
         return [made[key] for key in declared]
 

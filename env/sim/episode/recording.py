@@ -150,6 +150,9 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
     record, order = state.workflows[env.slot_of(wf_id)], state.options[0]["order"]
     first, count = state.templates[record["template"]]["first_function"], template.function_count
     columns: dict[str, Any] = {}
+    if template.resources:
+        units = zip(*(each.tolist() for each in template.resources.values()), strict=True)
+        columns["resources"] = [dict(zip(template.resources, row, strict=True)) for row in units]
     if template.function_names:
         columns["name"] = [name or None for name in template.function_names]
     if len(state.images):

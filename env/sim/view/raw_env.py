@@ -15,7 +15,7 @@ from env.sim.assembly.new_state import copy_state, reset
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
-from env.sim.declared.resources import check_recordable, names_of
+from env.sim.declared.resources import names_of
 from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.asking import Question, next_question
@@ -79,7 +79,7 @@ class RawEnv(Played):
         images: of all functions; None: by their names, of which no container starts cold.
 
     Raises:
-        InputError: see `Episode`, `build` and, with `record`, `check_recordable`.
+        InputError: see `Episode` and `build`.
     """
 
     shows = "time", "decisions", "done"
@@ -112,8 +112,6 @@ class RawEnv(Played):
         return env
 
     def _begin(self, episode: Episode, record: bool) -> None:
-        if record:
-            check_recordable(episode.declared)
         self.episode, self.record = episode, record
         self.rules, self.cluster_config = episode.rules, episode.cluster
         self.tenants = episode.workload.tenants

@@ -1,7 +1,9 @@
 """Named resources: two functions that need the only gpu run one after the other, wherever."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,15 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
+from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType, cluster_from_config
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.episode.episode_file import read_episode, write_episode
+from env.sim.episode.model import EpisodeFile
+from env.sim.episode.recording import episode_of
+from env.sim.episode.replay import replayed
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
 from tests.documents import refused_in_a_line
@@ -40,14 +47,22 @@ def started(env: RawEnv, *nodes: int) -> list[tuple[float | None, float | None]]
 
 
 @pytest.mark.parametrize("rules", [Rules(), QUEUED])
-def test_one_after_the_other(rules: Rules) -> None:
+def test_one_after_the_other(rules: Rules, tmp_path: Path) -> None:
     """Who needs none starts beside them; the server takes 10 s to start."""
     template = functions([2, 3, 4], gpu=[1, 1, 0])
-    env = RawEnv([0.0], [template], CLUSTER, rules=rules, images=Images.by_name([template], 0.0))
+    images = Images.by_name([template], 0.0)
+    env = RawEnv([0.0], [template], CLUSTER, record=True, rules=rules, images=images)
     ends = started(env, 1, 1, 1)
     assert ends[:2] == [(10.0, 12.0), (12.0, 15.0)]
     # The queue is left in order, so there the third one waits behind the second.
     assert ends[2] == ((10.0, 14.0) if rules.order is None else (12.0, 16.0))
+    write_episode(tmp_path / "gpu.json", episode_of(env, "gpu", ""))
+    episode = read_episode(tmp_path / "gpu.json")
+    assert violations(episode) == [] and replayed(episode) == episode.expected
+    document = json.loads((tmp_path / "gpu.json").read_text())
+    document["workflows"][0]["functions"][2]["resources"] = {"gpu": 1}
+    broken = violations(EpisodeFile.model_validate(document))
+    assert any("2 gpu are in use" in line for line in broken)
 
 
 def test_held_from_admission() -> None:
@@ -104,11 +119,6 @@ def test_in_the_queue_the_memory_of_the_image_counts() -> None:
     RawEnv([0.0], [template], CLUSTER, images=images)
     with pytest.raises(InputError, match="function 0 needs 4096 MB, 1 gpu, no NUMA node has all"):
         RawEnv([0.0], [template], CLUSTER, rules=QUEUED, images=images)
-
-
-def test_episodes_that_need_some_are_not_recorded() -> None:
-    with pytest.raises(InputError, match="^record: functions need gpu, for which an episode file"):
-        RawEnv([0.0], [functions([2], gpu=[1])], CLUSTER, record=True)
 
 
 @pytest.mark.parametrize(
