@@ -152,7 +152,7 @@ def axes(scenarios: Scenarios) -> dict[str, pd.DataFrame]:
     """
     points = list(scenarios.values())
     keys = [key for key in points[0] if len({shown(point[key]) for point in points}) > 1]
-    numbers = [key for key in keys if all(_is_number(point[key]) for point in points)]
+    numbers = [key for key in keys if all(type(point[key]) in (int, float) for point in points)]
     short = short_keys(points[0])
     return {
         short[axis]: pd.DataFrame(
@@ -165,10 +165,6 @@ def axes(scenarios: Scenarios) -> dict[str, pd.DataFrame]:
         )
         for axis in numbers or keys
     }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) -> Spec:
