@@ -87,9 +87,12 @@ class Evaluation:
             for name, each in every.items()
             if not is_trace(each.workload)
         )
+        # Typed again, the command gives the same from the start.
+        given: Any = OmegaConf.to_container(job.composed.hydra.overrides, resolve=False)
+        typed = [word for word in given["hydra"] + given["task"] if not word.startswith("resume=")]
         self.run = {
             "format": 1,
-            "command": typed_command(job),
+            "command": " ".join(["python evaluate.py", *typed]),
             **program(),
             "seeds": list(settings.seed),
             "episodes": settings.episodes,
@@ -111,13 +114,6 @@ class Evaluation:
         """Plays what has to be played still, in any order."""
         left = [task for task in (task.without(done) for task in self._tasks) if task.policies]
         return play_all(self.contests, left, self.settings.workers, self.settings.ray.address)
-
-
-def typed_command(job: Job) -> str:
-    """The command without `resume`, so that typed again it gives the same from the start."""
-    given: Any = OmegaConf.to_container(job.composed.hydra.overrides, resolve=False)
-    words = [word for word in given["hydra"] + given["task"] if not word.startswith("resume=")]
-    return " ".join(["python evaluate.py", *words])
 
 
 def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, WorkloadSource]:

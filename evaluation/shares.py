@@ -61,7 +61,10 @@ def shares_of(env: RawEnv) -> Shares | None:
     runs, nodes = env.runs, env.state.nodes
     owner = np.array(env.episode.owners)[runs["wf_id"]]
     work = runs["computation"] / nodes["single_core_speed"][runs["node"]]
-    state = _without_turns(env.state)
+    options = env.state.options.copy()
+    options["shared"] = 0  # nobody takes turns
+    state = copy_state(env.state).replaced(options=options)
+    reset_sharing(state)
     tenants, count = state.tenants, len(state.tenants)
     error, pair_error, largest_lag = np.zeros((3, count))
     # Received per ticket by one tenant less that by another, since both compete.
@@ -120,15 +123,6 @@ def shares_of(env: RawEnv) -> Shares | None:
         index=range(count),
     ).set_axis(list(funding.tenants))
     return Shares(times, received, entitled, quantum, float(jain_index(env.state)), table)
-
-
-def _without_turns(state: State) -> State:
-    """A copy of a state whose account of tenants starts anew, and in which no order counts."""
-    options = state.options.copy()
-    options["shared"] = 0
-    copy = copy_state(state).replaced(options=options)
-    reset_sharing(copy)
-    return copy
 
 
 def _entitled(state: State) -> np.ndarray:

@@ -60,15 +60,12 @@ def _elsewhere(specs: Mapping[str, Spec] | None) -> Any:
     raise NotDrawn(f"{why} Drawing takes tens of GB of addresses (ulimit -v).")
 
 
-def _picture(spec: Spec) -> Picture:
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
-    return {"svg": svg.encode(), "png": vl_convert.svg_to_png(svg, scale=SCALE)}
-
-
 if __name__ == "__main__":
     charts = json.load(sys.stdin)
+    drawn: Any = {}
     if charts is None:
-        drawn: Any = vl_convert.javascript_bundle(vl_version=VERSION)  # type: ignore[call-arg]
-    else:
-        drawn = {name: _picture(spec) for name, spec in charts.items()}
+        drawn = vl_convert.javascript_bundle(vl_version=VERSION)  # type: ignore[call-arg]
+    for name, spec in (charts or {}).items():
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=VERSION)
+        drawn[name] = {"svg": svg.encode(), "png": vl_convert.svg_to_png(svg, scale=SCALE)}
     pickle.dump(drawn, sys.stdout.buffer)

@@ -38,19 +38,6 @@ CONFIG: Spec = {
 }
 
 
-def _figure(chart: Spec, name: str, where: str, summary: Summary) -> Spec:
-    """A chart of the page as a picture: with the legends that the page has around it."""
-    drawn: Spec = {**_with_legends(chart, summary), "config": CONFIG}
-    title = TITLES.get(name.rstrip("-0123456789"), name.replace("-", " ").capitalize())
-    drawn["title"] = {"text": title, "subtitle": [text for text in (where, summary.title) if text]}
-    if drawn.get("width") == "container":
-        drawn["width"] = WIDTH
-    for parameter in drawn.get("params", []):
-        if parameter["name"] == SHOWN:
-            parameter["value"] = summary.shown
-    return drawn
-
-
 def _with_legends(tree: Any, summary: Summary) -> Any:
     """A copy of a chart in which what has names has a legend, of those that are there."""
     if isinstance(tree, list):
@@ -83,10 +70,19 @@ def write_figures(
     Raises:
         NotDrawn: see there.
     """
-    drawn = {
-        name: _figure(chart, Path(name).name, where, summary)
-        for name, (chart, where) in figures.items()
-    }
+    drawn: dict[str, Spec] = {}
+    for name, (chart, where) in figures.items():
+        place = Path(name).name
+        title = TITLES.get(place.rstrip("-0123456789"), place.replace("-", " ").capitalize())
+        subtitle = [text for text in (where, summary.title) if text]
+        spec = {**_with_legends(chart, summary), "config": CONFIG}
+        spec["title"] = {"text": title, "subtitle": subtitle}
+        if spec.get("width") == "container":
+            spec["width"] = WIDTH
+        for parameter in spec.get("params", []):
+            if parameter["name"] == SHOWN:
+                parameter["value"] = summary.shown
+        drawn[name] = spec
     for name, picture in draw(drawn).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -152,7 +152,7 @@ def axes(scenarios: Scenarios) -> dict[str, pd.DataFrame]:
     """
     points = list(scenarios.values())
     keys = [key for key in points[0] if len({shown(point[key]) for point in points}) > 1]
-    numbers = [key for key in keys if all(_is_number(point[key]) for point in points)]
+    numbers = [key for key in keys if all(type(point[key]) in (int, float) for point in points)]
     short = short_keys(points[0])
     return {
         short[axis]: pd.DataFrame(
@@ -165,10 +165,6 @@ def axes(scenarios: Scenarios) -> dict[str, pd.DataFrame]:
         )
         for axis in numbers or keys
     }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) -> Spec:
@@ -251,33 +247,31 @@ def read_training(file: Path) -> pd.DataFrame | None:
         rows = pd.DataFrame(list(rows_of(file, CURVE)), columns=[*CURVE, "policy"])
         # Where they were not evaluated the cell is empty.
         rows[CURVE] = rows[CURVE].replace("", "nan").astype(float)
-        rows = rows.dropna(subset=CURVE).dropna(axis=1)
+        rows = rows.dropna(subset=CURVE)
         if not np.isfinite(rows[CURVE]).all(axis=None):
             raise InputError("a number that is not finite")
     except (InputError, ValueError) as error:
         print(one_line(f"note: no learning curve, {file} is left out: {error}"), flush=True)
         return None
-    return rows.assign(**{name: rows[name].map(printable) for name in rows if name == "policy"})
+    return rows.assign(policy=rows["policy"].fillna("").map(printable))
 
 
 def learning_curve(rows: pd.DataFrame) -> Spec:
     """How policies compare with the best rule as training sees more decisions, a line a policy.
 
     Args:
-        rows: an evaluation each: env_steps, difference (percent of J, in held-out episodes), and
-            policy where it is said.
+        rows: an evaluation each: env_steps, difference (percent of J, in held-out episodes) and
+            policy.
     """
-    colour, fields = palette.KINDS["learned"], ["env_steps", "difference"]
-    channels: dict[str, Any] = {
-        "x": vl.quantity("env_steps", title="decisions trained on", axis={"format": "~s"}),
-        "y": vl.quantity("difference", title="J against the best baseline (%)"),
-    }
-    if "policy" in rows and rows["policy"].nunique() > 1:
-        fields.insert(0, "policy")
-        legend = {"orient": "top", "title": None, "labelLimit": 0}
-        channels["color"] = vl.word("policy", legend=legend, scale={"range": list(palette.SERIES)})
-    # A line of one point is not drawn, and an axis around it has no room for numbers.
-    point = {"color": colour} if len(rows) == 1 else False
-    look = {"color": colour, "strokeWidth": 2, "point": point}
-    line = vl.mark("line", look, **channels, tooltip=vl.tooltips(*fields))
+    several = rows["policy"].nunique() > 1
+    legend = {"orient": "top", "title": None, "labelLimit": 0} if several else None
+    line = vl.mark(
+        "line",
+        # A line of one point is not drawn, and an axis around it has no room for numbers.
+        {"strokeWidth": 2, "point": len(rows) == 1},
+        x=vl.quantity("env_steps", title="decisions trained on", axis={"format": "~s"}),
+        y=vl.quantity("difference", title="J against the best baseline (%)"),
+        color=vl.word("policy", legend=legend, scale={"range": list(palette.SERIES)}),
+        tooltip=vl.tooltips("policy", *CURVE),
+    )
     return vl.on_page({"data": vl.values(rows), **line})

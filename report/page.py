@@ -42,7 +42,7 @@ def recordings_in(folder: Path, summary: Summary) -> Iterator[Recording]:
     """Those in the folder of an evaluation: by episode, best policy first."""
     episodes = summary.results[["seed", "episode"]].drop_duplicates()
     for seed, episode in episodes.sort_values(["seed", "episode"]).itertuples(index=False):
-        for policy in summary.ranked:
+        for policy in summary.kinds:
             path = folder / EPISODES / f"{recording_name(policy, seed, episode)}.json"
             if path.is_file():
                 yield Recording(policy, f"{episode} of seed {seed}", path)
@@ -104,7 +104,7 @@ def write_report(
         "scenarios": of_scenario,
         "sweeps": sweeps,
         # On top is the first policy that was given; of baselines alone the best.
-        "upper": min(learned or summary.ranked[:1], key=list(summary.results["policy"]).index),
+        "upper": min(learned or list(summary.kinds)[:1], key=list(summary.results["policy"]).index),
         "heights": palette.PHASE_HEIGHTS,
         "colours": len(palette.SERIES),
         "tenants": colours,

@@ -66,7 +66,7 @@ class Summary:
     Attributes:
         measure: the policy that all are compared with.
         first: the policy that speedups are over: the first that was given, but no learned one.
-        ranked: names of all policies, lowest mean J over all scenarios first.
+        kinds: of all policies, lowest mean J over all scenarios first.
         metrics: those that have a number in any episode, by name, in the order of columns.
         overall: the rows over all scenarios, which count alike.
         policies: the rows of every scenario.
@@ -77,7 +77,7 @@ class Summary:
 
     measure: str
     first: str
-    ranked: tuple[str, ...]
+    kinds: dict[str, Kind]
     metrics: dict[str, Metric[Any]]
     confidence: float
     results: pd.DataFrame
@@ -108,12 +108,6 @@ class Summary:
     def several(self) -> bool:
         """Whether there is more than one scenario, so that rows have to say theirs."""
         return len(self.scenarios) > 1
-
-    @cached_property
-    def kinds(self) -> dict[str, Kind]:
-        """Of all policies, in rank order."""
-        kinds = dict(zip(self.results["policy"], self.results["kind"], strict=True))
-        return {name: kinds[name] for name in self.ranked}
 
     @property
     def shown(self) -> list[str]:
@@ -243,7 +237,7 @@ def summarise(
     summary = Summary(
         measure=measure,
         first=next((name for name, kind in kinds.items() if kind != "learned"), ranked[0]),
-        ranked=ranked,
+        kinds={name: kinds[name] for name in ranked},
         metrics={name: each for name, each in metrics.items() if results[name].notna().any()},
         confidence=confidence,
         results=results,
@@ -260,7 +254,7 @@ def summarise(
 
 def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[PolicySummary]:
     """Every policy of a scenario, lowest mean J first."""
-    names, confidence = _by_mean(results, summary.ranked), summary.confidence
+    names, confidence = _by_mean(results, summary.kinds), summary.confidence
     J = _values(results, RANKED_BY, names)
     measure = J.loc[summary.measure].to_numpy()
     times = _values(results, "flow_time", names)

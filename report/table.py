@@ -52,7 +52,7 @@ def _table(summary: Summary, shown: int) -> Table:
     """With the first `shown` metrics besides J; 0: no P(better), -1: nor the interval of J."""
     left = [name for name in summary.metrics if name != RANKED_BY]
     others = left[: max(0, shown)]
-    compared = len(summary.ranked) > 1
+    compared = len(summary.kinds) > 1
     often = compared and bool(others)
     caption = [f"{RANKED_BY} = {summary.metrics[RANKED_BY].formula}; lower is better."]
     if compared:

@@ -145,8 +145,8 @@ def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = Non
     warm["end"] = warm["end"].clip(upper=end)
     warm = warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
     label_of = label_of or {}
-    owners = np.array([label_of.get(tenant, "") for tenant in env.tenants])
     labels = list(dict.fromkeys(label_of.values())) if env.tenants else []
+    owners = np.array([labels.index(label_of[tenant]) for tenant in env.tenants if labels], int)
     nodes = []
     for index in range(len(env.state.nodes)):
         server, server_id, node_id = env.place_of(index)
@@ -252,12 +252,12 @@ def _use(
     Args:
         node: of the cluster.
         containers: that ran there.
-        owners: the label of every workflow's tenant, where there are `labels`.
+        owners: by workflow, the index of its tenant's label, where there are `labels`.
     """
     starts, ends = containers["start_time"], containers["completion_time"]
     times = np.unique(np.concatenate([[0.0], starts, ends]))
     cpu, memory = np.zeros(len(times)), np.zeros(len(times))
-    cpu_of = {label: np.zeros(len(times)) for label in labels}
+    cpu_of = np.zeros((len(labels), len(times)))
     for index, time in enumerate(times):
         active = containers[(starts <= time) & (time < ends)]
         threads, wf_ids = active["parallelism"], active["wf_id"]
@@ -267,9 +267,10 @@ def _use(
         speeds = np.maximum(1, (ratio * share * threads).astype(np.int64))
         cpu[index] = speeds.sum() / node.computing_capacity
         memory[index] = active["memory_alloc"].sum() / node.memory
-        for label, part in cpu_of.items():
-            part[index] = speeds[owners[wf_ids] == label].sum() / node.computing_capacity
-    return times, cpu, memory, cpu_of
+        if labels:
+            cpu_of[:, index] = np.bincount(owners[wf_ids], speeds, len(labels))
+    parts = cpu_of / node.computing_capacity
+    return times, cpu, memory, dict(zip(labels, parts, strict=True))
 
 
 def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:

@@ -39,7 +39,7 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     for day, value in (("mon", 1.0), ("tue", 2.0)):
         finished(tmp_path / day / "noon", {"a": [value] * 3})
     summary = compare([tmp_path / "mon" / "noon", tmp_path / "tue" / "noon"])
-    assert [each.policy for each in summary.policies] == ["a (mon/noon)", "a (tue/noon)"]
+    assert [each.policy for each in summary.policies] == ["a (mon_noon)", "a (tue_noon)"]
 
 
 def test_a_pipe_has_80_columns_unless_it_is_told(

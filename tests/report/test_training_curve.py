@@ -11,7 +11,7 @@ from report.line_charts import read_training
 def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text("iteration,env_steps,difference\n1,8,\n2,16,5.25\n")
     found = read_training(tmp_path / "metrics.csv")
-    assert found is not None and found.values.tolist() == [[16.0, 5.25]]
+    assert found is not None and found.values.tolist() == [[16.0, 5.25, ""]]
     assert read_training(tmp_path / "absent.csv") is None
 
 
