@@ -93,7 +93,7 @@ def annotate(
         counts[rule] += int(applies.sum())
         return np.where(applies, then, values)
 
-    stated = np.array([task.cores or 0 for task in tasks])
+    stated = np.array([task.cores or 0 for task in tasks], dtype=np.float64)
     cores = decided("cores rounded up", stated > np.floor(stated), np.ceil(stated), stated)
     many = (cores > rules.max_parallelism) & measured
     parallelism = decided("parallelism cut to max_parallelism", many, rules.max_parallelism, cores)
@@ -101,7 +101,7 @@ def annotate(
     cores = np.where(missing, drawn_cores, cores)
     parallelism = decided("parallelism drawn", missing, drawn_cores, parallelism)
 
-    memory = np.ceil([task.memory or 0 for task in tasks])
+    memory = np.ceil(np.array([task.memory or 0 for task in tasks], dtype=np.float64))
     missing = memory == 0
     small = (memory < rules.min_memory) & ~missing & measured
     memory = decided("memory raised to min_memory", small, math.ceil(rules.min_memory), memory)

@@ -46,11 +46,6 @@ WHOLE = [record(number, **ALL) for number in range(4)]
             "parallelism drawn: 3; memory drawn: 2; runtime drawn: 2",
         ),
         (
-            [*WHOLE[:3], record(3, **ALL | {"coreCount": 64.0})],
-            True,
-            "parallelism cut to max_parallelism: 1",
-        ),
-        (
             [
                 record(0, **ALL | {"coreCount": 2.5}),
                 record(1, runtimeInSeconds=10.0, memoryInBytes=500e6, avgCPU=250.0),
