@@ -69,14 +69,9 @@ def search(
         config = {**single, "algo": {**single["algo"], **values}}
         place = folder / TRIALS / tune.get_context().get_trial_name()
         place.mkdir(parents=True, exist_ok=True)
-        learn(
-            config,
-            TrainSettings.model_validate(config),
-            {**shown, **values},
-            folder=place,
-            stopping=nullcontext(SimpleNamespace(asked=False)),
-            report=report,
-        )
+        settings = TrainSettings.model_validate(config)
+        never = nullcontext(SimpleNamespace(asked=False))
+        learn(config, settings, {**shown, **values}, place, never, report)
 
     processes = 1 + settings.ray.num_env_runners + settings.ray.num_learners
     tuner = tune.Tuner(
