@@ -168,7 +168,9 @@ class WeightSearch:
         best = min(pool, key=self._mean)
         fresh = range(episodes, 2 * episodes)
         self._play([best, UNTUNED], fresh)
-        j, other = (np.array([self._js[each][n] for n in fresh]) for each in (best, UNTUNED))
+        j, other = (
+            np.array([self._js[weights][number] for number in fresh]) for weights in (best, UNTUNED)
+        )
         measured = [estimate(values, CONFIDENCE) for values in (j, other, j - other)]
         return Found(best, tried, episodes, self.played, *measured)
 

@@ -159,7 +159,9 @@ def axes(scenarios: Scenarios) -> dict[str, pd.DataFrame]:
             {
                 "scenario": name,
                 "x": point[axis] if numbers else shown(point[axis]),
-                "panel": ", ".join(f"{short[k]}={shown(point[k])}" for k in keys if k != axis),
+                "panel": ", ".join(
+                    f"{short[key]}={shown(point[key])}" for key in keys if key != axis
+                ),
             }
             for name, point in scenarios.items()
         )
