@@ -305,8 +305,8 @@ class Rights:
         """Refuses that `holder` is funded by `currency`, which it funds itself."""
         if holder is self.base:
             raise InputError(f"holder: {holder.name!r} is the base currency and needs no backing")
-        if not isinstance(holder, Currency):
-            return
+        if not isinstance(holder, Currency) or not (holder is currency or holder.issued_amount):
+            return  # it funds nobody
         funders = self._funders()
         funders[holder].add(currency)
         try:
