@@ -78,7 +78,7 @@ def test_golden_episodes_are_met_bit_for_bit(path: Path) -> None:
     scenario = Scenario(
         tuple(episode.arrival_times),
         tuple(episode.templates()),
-        episode.cluster_config(),
+        episode.cluster,
         {row.function: (*row.place, row.memory_allocated_mb) for row in episode.actions},
     )
     env = play(scenario)

@@ -40,7 +40,7 @@ def check_round_trip(env: RawEnv, path: Path) -> EpisodeFile:
     write_episode(path, episode)
     again = read_episode(path)
     assert again == episode
-    assert again.cluster_config() == env.cluster_config
+    assert again.cluster == env.cluster_config
     assert differences(replayed(again), episode.expected) == []
     assert violations(again) == []
     return episode
