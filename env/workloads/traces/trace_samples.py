@@ -161,7 +161,7 @@ class TraceGenerator:
         largest = int(np.argmax(memory))
         if memory[largest] > cluster.largest_node_memory:
             raise InputError(
-                f"workload.annotation: function '{self.recording.names[largest]}' may be given "
+                f"workload.annotation: function '{self.recording.names[largest]}' needs "
                 f"{memory[largest]} MB, the largest NUMA node has {cluster.largest_node_memory}"
             )
         return int(memory[largest])
