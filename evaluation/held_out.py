@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from threading import Lock
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -157,11 +155,9 @@ class HeldOut:
             Batch(world, len(left), seed=0, worker=0),
             partial(policy_of, share_type_policy=world.agents.share_type_policy),
             np.random.default_rng(0),
-            Lock(),
         )
-        modules = {name: SimpleNamespace(policy=own, logits=own) for name, own in networks.items()}
         while left:
-            sampler.play(modules, FRAGMENT, explore=False)
+            sampler.play(networks, FRAGMENT, explore=False)
             for ended in sampler.take_ended():
                 J[world.decided[ended.environment]] = ended.metrics["J"]
                 left.discard(world.decided[ended.environment])

@@ -3,6 +3,7 @@
 import math
 import shutil
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from agents.learned.advantages import ChunksToBatch
 from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
 from agents.learned.batch_runner import BatchEnvRunner, FastPPOConfig
-from agents.learned.cloning import CloningConfig, Lesson
+from agents.learned.cloning import Cloning, CloningConfig, Lesson
 from agents.learned.env_runner import EpisodeMetrics, SeededEnvRunner
 from agents.learned.fault_tolerance import (
     FaultTolerantAPPO,
@@ -31,10 +32,9 @@ from agents.learned.fault_tolerance import (
     FaultTolerantPPO,
 )
 from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner, OverBudget
-from agents.learned.network import SetPolicyNetwork, network_of
+from agents.learned.network import SetPolicyNetwork
 from agents.learned.policy_file import policy_of
-from agents.learned.q_network import SetQNetwork
-from agents.learned.set_policy import SetPolicy, TargetSetPolicy, policy_sizes
+from agents.learned.set_policy import SetPolicy, SetQNetwork, TargetSetPolicy
 from env.learn.multi_agent import ENV_NAME
 from run.settings import (
     AlgoSettings,
@@ -87,26 +87,16 @@ def run_config(
         "bc": _bc,
     }
     config = makers[algo.name](algo, ray)
-    module: type[SetPolicy] = SetPolicy
-    model: dict[str, Any] = {
-        "hidden": list(algo.hidden),
-        "network": algo.network,
-        "message_rounds": algo.message_rounds,
-    }
-    if isinstance(algo, APPOSettings):
-        module = TargetSetPolicy
-    elif isinstance(algo, DQNSettings):
-        module = SetQNetwork
-        model["epsilon"] = [
-            [0, algo.exploration],
-            [algo.exploration_steps, algo.final_exploration],
-        ]
+    model = algo.model_dump(include={"hidden", "network", "message_rounds"})
+    if isinstance(algo, DQNSettings):
+        steps, last = algo.exploration_steps, algo.final_exploration
+        model["epsilon"] = [[0, algo.exploration], [steps, last]]
     elif isinstance(algo, BCSettings):
-        assert isinstance(config, CloningConfig)
         config.lesson = partial(Lesson, algo.teacher, algo.cloning, world, share_type_policy, seed)
+    with_copies = {"appo": TargetSetPolicy, "dqn": SetQNetwork}
     modules = {
         policy: RLModuleSpec(
-            module_class=module,
+            module_class=with_copies.get(algo.name, SetPolicy),
             observation_space=observations,
             action_space=actions,
             model_config=model,
@@ -199,9 +189,7 @@ def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
     config.env_runners(rollout_fragment_length=8)
-    return config.reporting(
-        min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=dqn.iteration_steps
-    ).training(
+    return config.reporting(min_sample_timesteps_per_iteration=dqn.iteration_steps).training(
         gamma=dqn.gamma,
         lr=dqn.learning_rate,
         double_q=True,
@@ -223,11 +211,11 @@ def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
 
 def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
     """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
-    config = CloningConfig()
-    config.env_runners(explore=False, rollout_fragment_length="auto")
-    config.reporting(min_time_s_per_iteration=0)
+    config = CloningConfig(Cloning).env_runners(explore=False)
     return config.training(
-        lr=bc.cloning.learning_rate, train_batch_size_per_learner=bc.iteration_steps
+        lr=bc.cloning.learning_rate,
+        train_batch_size_per_learner=bc.iteration_steps,
+        minibatch_size=bc.iteration_steps,
     )
 
 
@@ -274,17 +262,16 @@ def set_progress(algorithm: Algorithm, progress: float) -> None:
 
 
 def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
-    """Each policy as it is now: what acting needs, no critic. Nothing is drawn at random."""
-    networks = {}
-    for policy, weights in algorithm.learner_group.get_weights().items():
-        spec = algorithm.config.rl_module_spec.rl_module_specs[policy]
-        sizes = policy_sizes(spec.observation_space, spec.action_space, spec.model_config)
-        own = {
-            key.removeprefix("policy."): np.asarray(array)
-            for key, array in weights.items()
-            if key.startswith("policy.")
+    """Copies of the policies as they are now: what acting needs, no critic."""
+
+    def copied(learner: Learner) -> dict[str, SetPolicyNetwork]:
+        return {
+            name: deepcopy(module.unwrapped().policy) for name, module in learner.module.items()
         }
-        networks[policy] = network_of(sizes, own)
+
+    networks: dict[str, SetPolicyNetwork] = next(
+        iter(algorithm.learner_group.foreach_learner(copied))
+    ).get()
     return networks
 
 

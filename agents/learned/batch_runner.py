@@ -7,26 +7,17 @@ episodes, whose bookkeeping is what costs RLlib its time.
 import math
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor, wait
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
-from ray.rllib.utils.metrics import (
-    NUM_ENV_STEPS_SAMPLED,
-    NUM_ENV_STEPS_SAMPLED_LIFETIME,
-    NUM_EPISODES,
-    NUM_EPISODES_LIFETIME,
-    NUM_MODULE_STEPS_SAMPLED,
-    NUM_MODULE_STEPS_SAMPLED_LIFETIME,
-)
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-from agents.learned.chunk import OPEN, Chunk
+from agents.learned.chunk import Chunk
 from agents.learned.env_runner import log_episode, reseeded
 from agents.learned.sampler import Sampler
-from env.learn.batch import Ended
 from env.learn.multi_agent import ServerlessEnv
 
 BATCH = "batch"
@@ -41,10 +32,8 @@ class FastPPOConfig(PPOConfig):
         threads_per_learner: that share the rows of every minibatch.
     """
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class)
-        self.threads_per_runner = 1
-        self.threads_per_learner = 1
+    threads_per_runner = 1
+    threads_per_learner = 1
 
 
 class BatchEnvRunner(MultiAgentEnvRunner):
@@ -82,13 +71,11 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         threads = min(self.config.threads_per_runner, self.num_envs)
         parts = np.array_split(np.arange(self.num_envs), threads)
         sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
-        torch_lock = Lock()
         self.samplers = [
             Sampler(
                 environment.batch(len(part), self.config.seed or 0, worker, int(part[0])),
                 lambda agent: self.config.policy_mapping_fn(agent, None),
                 np.random.default_rng(own),
-                torch_lock,
             )
             for part, own in zip(parts, sequence.spawn(threads), strict=True)
         ]
@@ -101,8 +88,9 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     def _sample(
         self, *, num_timesteps: int, explore: bool, random_actions: bool, force_reset: bool
     ) -> list[Chunk]:
-        """Chunks of at least `num_timesteps` turns of agents."""
+        """Chunks of at least `num_timesteps` turns of agents, one of every thread in each round."""
         assert not random_actions and not force_reset  # PPO asks for neither
+        networks = {policy: module.policy for policy, module in self.module.items()}
         chunks: list[Chunk] = []
         taken, played = 0, 0
         most = self.num_envs * len(self.samplers[0].batch.turns)
@@ -110,41 +98,20 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             # Turns can be nobody's: how many are is known from what has been played.
             per_decision = taken / played if played else most
             decisions = math.ceil((num_timesteps - taken) / per_decision)
-            chunks += self._play(decisions, explore)
+            results = [
+                self._threads.submit(sampler.play, networks, decisions, explore)
+                for sampler in self.samplers
+            ]
+            wait(results)  # also for the others when one fails
+            chunks += [result.result() for result in results]
             taken, played = sum(map(len, chunks)), played + decisions
-        self._log_episodes([each for own in self.samplers for each in own.take_ended()])
+        self.num_env_steps_sampled_lifetime += taken
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, taken, reduce="sum")
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
+        for sampler in self.samplers:
+            for ended in sampler.take_ended():
+                log_episode(ended.metrics, self.metrics)
         return chunks
-
-    def _play(self, decisions: int, explore: bool) -> list[Chunk]:
-        """So many decisions of every environment, a chunk a thread."""
-        played = [
-            self._threads.submit(sampler.play, self.module, decisions, explore)
-            for sampler in self.samplers
-        ]
-        wait(played)  # also for the others when one fails
-        chunks = [chunk.result() for chunk in played]
-        for chunk in chunks:
-            self._log_steps(chunk)
-        return chunks
-
-    def _log_steps(self, chunk: Chunk) -> None:
-        """The counters that RLlib reads."""
-        self._count(chunk.steps, NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME)
-        self.num_env_steps_sampled_lifetime += chunk.steps
-        keys = NUM_MODULE_STEPS_SAMPLED, NUM_MODULE_STEPS_SAMPLED_LIFETIME
-        for policy, steps in chunk.modules.items():
-            trained = int((steps.following != OPEN).sum())
-            self._count(trained, *((key, policy) for key in keys))
-
-    def _count(self, steps: int, now: Any, lifetime: Any) -> None:
-        self.metrics.log_value(now, steps, reduce="sum")
-        self.metrics.log_value(lifetime, steps, reduce="lifetime_sum")
-
-    def _log_episodes(self, episodes: list[Ended]) -> None:
-        for ended in episodes:
-            log_episode(ended.metrics, self.metrics)
-            self._log_episode_metrics(ended.turns, ended.earned, 0.0)
-        self._count(len(episodes), NUM_EPISODES, NUM_EPISODES_LIFETIME)
 
     def get_state(
         self,
@@ -160,7 +127,6 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         if self.env is not None and self._check_component(BATCH, components, not_components):
             state[BATCH] = {
                 "worker": self.worker_index,
-                "environments": self._environments(),
                 "samplers": [sampler.get_state() for sampler in self.samplers],
             }
         return state
@@ -174,13 +140,10 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         given = state.get(BATCH)
         if given is None or self.env is None or given["worker"] != self.worker_index:
             return
-        if given.get("environments") != self._environments():
+        environments = [len(sampler.batch) for sampler in self.samplers]
+        if environments != [len(own["batch"]["blocks"]) for own in given["samplers"]]:
             # It would play the first episodes of the run again.
             self.start_part(self.num_env_steps_sampled_lifetime)
             return
         for sampler, own in zip(self.samplers, given["samplers"], strict=True):
             sampler.set_state(own)
-
-    def _environments(self) -> list[int]:
-        """How many each thread has."""
-        return [len(sampler.batch) for sampler in self.samplers]

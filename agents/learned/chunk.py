@@ -46,6 +46,8 @@ class Steps:
 
     def select(self, chosen: np.ndarray) -> Self:
         """Some of the rows (R,) bool; whoever chooses takes all or none of an agent's episode."""
+        if chosen.all():
+            return self
         # Where each row lands. ENDED and OPEN stay what they are.
         landing = np.cumsum(chosen) - 1
         following = np.where(self.following >= 0, landing[self.following], self.following)

@@ -11,7 +11,7 @@ layer.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,12 +32,12 @@ class Weights(NamedTuple):
     item: np.ndarray  # (I, H)
     hidden: np.ndarray  # (L - 1, H, H), of the L hidden layers but the first
     biases: np.ndarray  # (L, H)
-    pooled: np.ndarray  # (2, H, H), of the mean and of the maximum
+    pooled: np.ndarray  # (2 H, H), of the mean and of the maximum
     embedded: np.ndarray  # (H, H)
     score_bias: np.ndarray  # (H,)
     choice: np.ndarray  # (H, K)
     choice_bias: np.ndarray  # (K,)
-    bid: np.ndarray  # (2, H, B)
+    bid: np.ndarray  # (2 H, B)
     bid_bias: np.ndarray  # (B,)
 
 
@@ -48,15 +48,18 @@ class Scratch(NamedTuple):
     items: np.ndarray  # float32 (M, I), these
     shared: np.ndarray  # float32 (1, H), what all items have in common
     embedded: np.ndarray  # float32 (2, M, H), two layers of the present items
-    pooled: np.ndarray  # float32 (2, 1, H), mean and maximum
+    pooled: np.ndarray  # float32 (1, 2 H), mean and maximum
 
 
 @compiled
-def add_product(inputs, count, weight, out):
-    """Adds `inputs[:count] @ weight` to `out[:count]`, four inputs at a time.
+def layer(inputs, count, weight, bias, out):
+    """Writes `bias + inputs[:count] @ weight` to `out[:count]`, four inputs at a time.
 
     So out is read and written a quarter as often.
     """
+    for row in range(count):
+        for j in range(len(bias)):
+            out[row, j] = bias[j]
     whole = len(weight) // 4 * 4
     for i in range(0, whole, 4):
         for row in range(count):
@@ -76,11 +79,12 @@ def add_product(inputs, count, weight, out):
 
 
 @compiled
-def fill(out, count, row):
-    """Every one of `out[:count]` becomes `row`."""
-    for each in range(count):
-        for j in range(len(row)):
-            out[each, j] = row[j]
+def unit(inputs, weight, bias, column):
+    """One unit of a layer: `bias[column] + inputs @ weight[:, column]`."""
+    total = bias[column]
+    for i in range(len(inputs)):
+        total += inputs[i] * weight[i, column]
+    return total
 
 
 @compiled
@@ -94,14 +98,15 @@ def cut_below_zero(out, count):
 @compiled
 def pool_items(embedded, count, pooled):
     """Mean and maximum of the present items, which are not negative; 0 where there is none."""
-    mean, highest = pooled[0, 0], pooled[1, 0]
-    for j in range(len(mean)):
+    width = embedded.shape[1]
+    mean, highest = pooled[0, :width], pooled[0, width:]
+    for j in range(width):
         mean[j] = highest[j] = 0.0
     for row in range(count):
-        for j in range(len(mean)):
+        for j in range(width):
             mean[j] += embedded[row, j]
             highest[j] = max(highest[j], embedded[row, j])
-    for j in range(len(mean)):
+    for j in range(width):
         mean[j] /= max(1, count)
 
 
@@ -138,52 +143,38 @@ def score_rows(weights, rows, context, items, mask, scratch, logits):
     for row in rows:
         count = gather_present(items[row], mask[row], bids, choices, scratch)
 
-        fill(shared, 1, weights.biases[0])
-        add_product(context[row : row + 1], 1, weights.context, shared)
-        fill(above, count, shared[0])
-        add_product(scratch.items, count, weights.item, above)
+        layer(context[row : row + 1], 1, weights.context, weights.biases[0], shared)
+        layer(scratch.items, count, weights.item, shared[0], above)
         cut_below_zero(above, count)
-        for layer in range(len(weights.hidden)):
+        for number in range(len(weights.hidden)):
             below, above = above, below
-            fill(above, count, weights.biases[layer + 1])
-            add_product(below, count, weights.hidden[layer], above)
+            layer(below, count, weights.hidden[number], weights.biases[number + 1], above)
             cut_below_zero(above, count)
 
         pool_items(above, count, pooled)
-        fill(shared, 1, weights.score_bias)
-        for part in range(len(pooled)):
-            add_product(pooled[part], 1, weights.pooled[part], shared)
-        fill(below, count, shared[0])
-        add_product(above, count, weights.embedded, below)
+        layer(pooled, 1, weights.pooled, weights.score_bias, shared)
+        layer(above, count, weights.embedded, shared[0], below)
         cut_below_zero(below, count)
 
         out = logits[row]
         for bid in range(bids):
-            out[bid] = weights.bid_bias[bid]
-            for part in range(len(pooled)):
-                for j in range(pooled.shape[2]):
-                    out[bid] += pooled[part, 0, j] * weights.bid[part, j, bid]
+            out[bid] = unit(pooled[0], weights.bid, weights.bid_bias, bid)
         for position in range(count):
             first = bids + scratch.present[position] * choices
             for choice in range(choices):
-                score = weights.choice_bias[choice]
-                for j in range(below.shape[1]):
-                    score += below[position, j] * weights.choice[j, choice]
-                out[first + choice] = score
+                out[first + choice] = unit(
+                    below[position], weights.choice, weights.choice_bias, choice
+                )
         for choice in range(len(out)):
             if mask[row, choice] < 0.5:
                 out[choice] = MASKED_LOGIT
 
 
-def can_compile(network: object) -> TypeGuard[SetPolicyNetwork]:
+def can_compile(network: SetPolicyNetwork) -> bool:
     """Whether `CompiledPolicy` takes a network."""
-    return (
-        isinstance(network, SetPolicyNetwork)
-        and network.sizes.network == "pooling"
-        and network.sizes.function == 0
-        and len(set(network.sizes.hidden)) == 1
-        and network.sizes.hidden[0] <= WIDEST
-    )
+    sizes = network.sizes
+    looks_further = sizes.network != "pooling" or sizes.function > 0
+    return not looks_further and len(set(sizes.hidden)) == 1 and sizes.hidden[0] <= WIDEST
 
 
 class CompiledPolicy:
@@ -214,11 +205,11 @@ class CompiledPolicy:
         assert len(context) == len(items) == len(mask)
         assert logits.shape == mask.shape
         scratch = Scratch(
-            np.empty(count, np.int64),
-            np.empty(items.shape[1:], np.float32),
-            np.empty((1, width), np.float32),
-            np.empty((2, count, width), np.float32),
-            np.empty((2, 1, width), np.float32),
+            present=np.empty(count, np.int64),
+            items=np.empty(items.shape[1:], np.float32),
+            shared=np.empty((1, width), np.float32),
+            embedded=np.empty((2, count, width), np.float32),
+            pooled=np.empty((1, 2 * width), np.float32),
         )
         score_rows(weights, rows, context, items, mask, scratch, logits)
 
@@ -228,25 +219,25 @@ def _weights_of(network: SetPolicyNetwork) -> Weights:
     first, *others = _linear(network.embed)
     of_item, of_context = first.weight.split([sizes.item, sizes.context], dim=1)
     score, choice = _linear(network.score)
-    of_embedded, of_mean, of_highest = score.weight.split(width, dim=1)
-    bid, bid_bias = torch.zeros(2, width, 0), torch.zeros(0)
+    of_embedded, of_pooled = score.weight.split([width, 2 * width], dim=1)
+    bid, bid_bias = torch.zeros(0, 2 * width), torch.zeros(0)
     if sizes.bids:
-        bid, bid_bias = network.bid.weight.T.unflatten(0, (2, width)), network.bid.bias
+        bid, bid_bias = network.bid.weight, network.bid.bias
     tensors = {
         "context": of_context.T,
         "item": of_item.T,
         "hidden": torch.stack([torch.empty(width, width), *(each.weight.T for each in others)])[1:],
         "biases": torch.stack([each.bias for each in (first, *others)]),
-        "pooled": torch.stack([of_mean.T, of_highest.T]),
+        "pooled": of_pooled.T,
         "embedded": of_embedded.T,
         "score_bias": score.bias,
         "choice": choice.weight.T,
         "choice_bias": choice.bias,
-        "bid": bid,
+        "bid": bid.T,
         "bid_bias": bid_bias,
     }
     return Weights(**{key: np.array(each.detach(), order="C") for key, each in tensors.items()})
 
 
 def _linear(layers: nn.Sequential) -> list[nn.Linear]:
-    return [layer for layer in layers if isinstance(layer, nn.Linear)]
+    return [each for each in layers if isinstance(each, nn.Linear)]

@@ -1,11 +1,12 @@
 """RLlib's PPO learner, lean, with two rules of the study: stop at a KL, anneal over the budget."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
+import tree
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY, PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.columns import Columns
@@ -16,7 +17,7 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
 from agents.learned.batch_runner import FastPPOConfig
-from agents.learned.loss import MEANS, Sampled, named_losses, parts_of, ppo_losses
+from agents.learned.loss import MEANS, as_sampled, named_losses, parts_of, ppo_losses
 
 # Schedules are functions of the share of the budget that is used, in units of 1 / PROGRESS_STEPS,
 # because RLlib's schedules want integer steps and the length of a run may be given in minutes.
@@ -157,16 +158,21 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         parameters = self.get_parameters(module)
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
         parts = parts_of(module.action_space)
-        rows = NO_ROWS if batch is None else batch[Columns.LOSS_MASK].nonzero().flatten()
-        sampled = None if batch is None else Sampled.of(batch, parts)
-        minibatches = math.ceil(self._most(len(rows)) / config.minibatch_size)
+        rows, sampled = NO_ROWS, {}
+        if batch is not None:
+            rows, sampled = batch[Columns.LOSS_MASK].nonzero().flatten(), as_sampled(batch, parts)
+        most = torch.tensor(len(rows))
+        if self.distributed:
+            torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        minibatches = math.ceil(int(most) / config.minibatch_size)
+        if not minibatches:
+            return {}
 
         def gradients_and_losses(share: Tensor) -> Tensor:
-            assert sampled is not None
-            minibatch = sampled.rows(share)
+            minibatch = tree.map_structure(lambda column: column.index_select(0, share), sampled)
             losses = ppo_losses(
-                module.forward_train({Columns.OBS: minibatch.obs})[Columns.ACTION_DIST_INPUTS],
-                module.compute_values({Columns.OBS: minibatch.obs}),
+                module.forward_train(minibatch)[Columns.ACTION_DIST_INPUTS],
+                module.compute_values(minibatch),
                 minibatch,
                 parts,
                 config,
@@ -175,18 +181,19 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             gradients = torch.autograd.grad(losses[0], parameters, materialize_grads=True)
             return torch.cat([each.flatten() for each in (*gradients, losses.detach())])
 
-        measured: dict[str, float] = {}
-        for share in self._shares(rows, minibatches, config.num_epochs):
-            means = self._mean(gradients_and_losses, share, parameters)
-            measured = named_losses(means[-MEANS:])
-            if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
-                raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
-            gradients = means[:-MEANS].split([each.numel() for each in parameters])
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter.grad = gradient.view_as(parameter)
-            optimizer.step()
-            if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
-                break
+        for _ in range(config.num_epochs):
+            order = torch.randperm(len(rows), generator=self._shuffle).to(rows.device)
+            for share in rows[order].tensor_split(minibatches):
+                means = self._mean(gradients_and_losses, share, parameters)
+                measured = named_losses(means[-MEANS:])
+                if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
+                    raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
+                gradients = means[:-MEANS].split([each.numel() for each in parameters])
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter.grad = gradient.view_as(parameter)
+                optimizer.step()
+                if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
+                    return measured
         return measured
 
     def _mean(
@@ -209,19 +216,3 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         if self.distributed:
             torch.distributed.all_reduce(sums)
         return sums[:-1] / sums[-1]
-
-    def _shares(self, rows: Tensor, minibatches: int, epochs: int) -> Iterator[Tensor]:
-        """The rows of every minibatch: in each epoch all of them, in a new order."""
-        if not minibatches:
-            return
-        for _ in range(epochs):
-            order = torch.randperm(len(rows), generator=self._shuffle).to(rows.device)
-            yield from rows[order].tensor_split(minibatches)
-
-    def _most(self, rows: int) -> int:
-        """The largest of the numbers that all learners give."""
-        if not self.distributed:
-            return rows
-        most = torch.tensor(rows)
-        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
-        return int(most)

@@ -70,15 +70,17 @@ class Recorder:
     Args:
         agents: whose steps these are; their rows have the same shape.
         environments: E.
-        policies: of the agents, by name: all share one, or each has its own.
+        policies: name of the policy of each agent.
 
     Attributes:
         bids: B of the agents.
-        policies: see above.
+        policies: their names, each once.
     """
 
     def __init__(self, agents: Sequence[Agent], environments: int, policies: list[str]) -> None:
-        self.bids, self.policies = agents[0].bids, policies
+        self.bids, self.policies = agents[0].bids, list(dict.fromkeys(policies))
+        # The last one is that of NOBODY.
+        self._policy_of = np.array([*map(self.policies.index, policies), NOBODY])
         self._blank = agents[0].blank_observation()
         shapes = {part: (zeros.shape, np.float32) for part, zeros in self._blank.items()}
         self._shapes: dict[str, tuple[tuple[int, ...], type]] = {
@@ -141,17 +143,17 @@ class Recorder:
         """What a decision earned each environment (E,), and which episodes it ended (E,)."""
         earn(self._last, earned, done, self._columns["rewards"], self._columns["following"])
 
+    def by_policy(self, acting: np.ndarray) -> dict[str, np.ndarray]:
+        """Which rows (rows,) bool are of each policy, by the agents that act in them."""
+        policies = self._policy_of[acting]
+        return {name: policies == index for index, name in enumerate(self.policies)}
+
     def finish(self) -> dict[str, Steps]:
         """The steps that each policy made."""
-        others = dict(self._columns)
-        agents = others.pop("agent")
-        steps = Steps(obs={part: others.pop(part) for part in self._blank}, **others)
-        if not (agents != NOBODY).all():
-            steps, agents = steps.select(agents != NOBODY), agents[agents != NOBODY]
-        if len(set(self.policies)) == 1:
-            return {self.policies[0]: steps}
-        made = np.array(self.policies)[agents]
-        return {policy: steps.select(made == policy) for policy in set(self.policies)}
+        columns = dict(self._columns)
+        agents = columns.pop("agent")
+        steps = Steps(obs={part: columns.pop(part) for part in self._blank}, **columns)
+        return {name: steps.select(own) for name, own in self.by_policy(agents).items()}
 
     def get_state(self) -> dict[str, Any]:
         """The open steps, by column."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from env.base.errors import InputError
+from env.base.errors import InputError, located
 from env.base.schema import validated
 from run.run_folder import ASSUMPTIONS, first_difference
 from run.settings import TRAINING_WORLD, TrainSettings
@@ -67,7 +67,13 @@ def _lasting(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
-    """Refuses teachers that cannot play in the world, those that a search chooses from too."""
+    """Refuses teachers that cannot be cloned, as far as their first decisions show.
+
+    Those that a search chooses from, too.
+
+    Raises:
+        InputError: there is no such baseline, or agents cannot do what it does.
+    """
     named = {}
     for key in ("teacher", "warm_start"):
         named[f"algo.{key}"] = (getattr(settings.algo, key, None),)
@@ -75,9 +81,10 @@ def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
             named[f"tune.space.{key}"] = settings.tune.space[key].extremes
     for where, teachers in named.items():
         for teacher in filter(None, teachers):
-            from agents.learned.cloning import check_teacher
+            from agents.learned.cloning import demonstrate
 
-            check_teacher(where, teacher, world)
+            with located(where):
+                demonstrate(teacher, 1, world)
 
 
 def write_policy(

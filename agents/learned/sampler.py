@@ -1,18 +1,16 @@
 """Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from threading import Lock
 from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 
 from agents.learned.chunk import Chunk, Steps
 from agents.learned.compiled_policy import CompiledPolicy, can_compile
-from agents.learned.network import MASKED_LOGIT
+from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from agents.learned.recorder import Recorder
 from env.base.jit import compiled
 from env.learn.agent import Observation
@@ -22,6 +20,10 @@ from env.learn.loops import NOBODY
 
 WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
 """Of a policy, see `CompiledPolicy.write_logits`."""
+
+TORCH_LOCK = Lock()
+"""Held by whoever computes logits with torch: it hands Python's lock over at every operation, and
+two threads that both do so wait for each other."""
 
 
 @compiled
@@ -62,14 +64,12 @@ def choose(logits, begin, end, part, explore, chances, actions, logp):
 class Sampler:
     """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
 
-    Nothing in it is shared with another sampler but the modules, which are only read, and a lock.
+    Nothing in it is shared with another sampler but the networks, which are only read.
 
     Args:
         batch: the environments.
         policy_of: name of the policy of an agent.
         random: what actions are drawn with.
-        torch_lock: held by whoever computes logits with torch: it hands Python's lock over at every
-            operation, and two threads that both do so wait for each other.
 
     Attributes:
         batch: the environments.
@@ -80,11 +80,9 @@ class Sampler:
         batch: Batch,
         policy_of: Callable[[str], str],
         random: np.random.Generator,
-        torch_lock: Lock,
     ) -> None:
         self.batch = batch
         self._random = random
-        self._torch_lock = torch_lock
         self._recorders: dict[Turn, Recorder] = {}
         for turn in batch.turns:
             policies = [policy_of(agent.name) for agent in turn.agents]
@@ -97,11 +95,13 @@ class Sampler:
         return ended
 
     @torch.inference_mode()
-    def play(self, module: MultiRLModule, decisions: int, explore: bool) -> Chunk:
+    def play(
+        self, networks: Mapping[str, SetPolicyNetwork], decisions: int, explore: bool
+    ) -> Chunk:
         """So many decisions of every environment.
 
         Args:
-            module: the policies.
+            networks: of the policies, by name.
             decisions: of each environment.
             explore: draw actions by their probabilities; else the likeliest.
         """
@@ -109,7 +109,7 @@ class Sampler:
         policies: dict[str, WriteLogits] = {}
         for turn, recorder in self._recorders.items():
             recorder.begin(decisions * len(batch) * turn.together)
-            policies |= {name: self._as_it_is(module[name]) for name in set(recorder.policies)}
+            policies |= {name: self._as_it_is(networks[name]) for name in recorder.policies}
         taken = 0
         for _ in range(decisions):
             for turn, recorder in self._recorders.items():
@@ -117,7 +117,10 @@ class Sampler:
                 batch.observe(turn, seen)
                 acting = batch.acting(turn)
                 taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
-                logits = _logits([policies[name] for name in recorder.policies], acting, seen)
+                logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
+                for name, own in recorder.by_policy(acting).items():
+                    if own.any():
+                        policies[name](seen, np.flatnonzero(own), logits)
                 actions, logp = self._choose(logits, recorder.bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
@@ -146,12 +149,17 @@ class Sampler:
         for turn, recorder in self._recorders.items():
             recorder.set_state(state["open"][turn.agents[0].kind])
 
-    def _as_it_is(self, module: Any) -> WriteLogits:
+    def _as_it_is(self, network: SetPolicyNetwork) -> WriteLogits:
         """What plays a policy until its weights change."""
-        network = getattr(module, "policy", None)
         if can_compile(network):
             return CompiledPolicy(network).write_logits
-        return partial(_write_logits, module, self._torch_lock)
+
+        def write_logits(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+            own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
+            with TORCH_LOCK:
+                logits[rows] = network(own).numpy()
+
+        return write_logits
 
     def _choose(
         self, logits: np.ndarray, bids: int, explore: bool
@@ -165,25 +173,3 @@ class Sampler:
         for part, (begin, end) in enumerate(pairwise(columns)):
             choose(logits, begin, end, part, explore, chances, actions, logp)
         return (actions if bids else actions[:, 0]), logp
-
-
-def _write_logits(
-    module: Any, lock: Lock, seen: Observation, rows: np.ndarray, logits: np.ndarray
-) -> None:
-    """As `CompiledPolicy.write_logits`, of a policy as RLlib has it."""
-    own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
-    with lock:
-        logits[rows] = module.logits(own).numpy()
-
-
-def _logits(policies: Sequence[WriteLogits], acting: np.ndarray, seen: Observation) -> np.ndarray:
-    """(rows, A) of each row's own policy; `policies` are those of the agents that act."""
-    logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
-    if len(set(policies)) == 1:
-        policies[0](seen, np.flatnonzero(acting != NOBODY), logits)
-        return logits
-    for index, policy in enumerate(policies):
-        rows = np.flatnonzero(acting == index)
-        if len(rows):
-            policy(seen, rows, logits)
-    return logits

@@ -19,8 +19,8 @@ from agents.learned.algorithms import (
 )
 from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.network import MASKED_LOGIT
-from agents.learned.q_network import SetQNetwork
 from agents.learned.run_log import env_steps_of, episodes_of, measures_of
+from agents.learned.set_policy import SetQNetwork
 from tests.agents.learned.conftest import config_of
 from tests.agents.learned.test_training import CLONING, PPO_SETTINGS, same
 from tests.agents.learned.toy_env import ToyEnv
@@ -249,8 +249,9 @@ def test_without_exploration_the_best_allowed_value_is_taken() -> None:
     values = module.compute_q_values(batch)[QF_PREDS]
     assert (values[mask == 0] == MASKED_LOGIT).all()
     assert (values[mask == 1] > MASKED_LOGIT / 2).all()
-    for forward in (module.forward_exploration, module.forward_inference):
-        assert torch.equal(forward(batch)[Columns.ACTIONS], values.argmax(dim=-1))
+    best, logits = values.argmax(dim=-1), module.forward_inference(batch)
+    assert torch.equal(module.forward_exploration(batch)[Columns.ACTIONS], best)
+    assert torch.equal(logits[Columns.ACTION_DIST_INPUTS].argmax(dim=-1), best)
 
 
 @pytest.mark.parametrize("name", ["ppo", "impala"])
