@@ -16,7 +16,10 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.apis import TargetNetworkAPI
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+from ray.rllib.core.rl_module.rl_module import RLModule
 from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
+from ray.rllib.utils.debug import update_global_seed_if_necessary
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -160,13 +163,15 @@ class Lesson:
             self._learned[policy] = _rows(columns, np.arange(first))
             self._held_out[policy] = _rows(columns, np.arange(first, rows))
 
-    def teach(self, learner: Learner, optimizer_of: Callable[[str], Optimizer]) -> dict[str, float]:
+    def teach(
+        self, modules: MultiRLModule, optimizer_of: Callable[[str], Optimizer]
+    ) -> dict[str, float]:
         """Goes through the decisions `epochs` times, by the cross-entropy of the masked logits.
 
         All policies take as many steps; those with fewer decisions repeat them. No critic changes.
 
         Args:
-            learner: has the policies.
+            modules: the policies.
             optimizer_of: makes or finds the optimizer of a policy.
 
         Returns:
@@ -183,7 +188,7 @@ class Lesson:
                     loss = sum(
                         (
                             cross_entropy(logits, chosen, ignore_index=NO_PLACE, reduction="sum")
-                            for logits, chosen in _parts(learner, policy, _rows(columns, rows))
+                            for logits, chosen in _parts(modules[policy], _rows(columns, rows))
                         ),
                         torch.zeros(()),
                     ) / len(rows)
@@ -194,13 +199,13 @@ class Lesson:
         return losses
 
     @torch.inference_mode()
-    def agreement(self, learner: Learner) -> dict[str, float]:
+    def agreement(self, modules: MultiRLModule) -> dict[str, float]:
         """Share of the decisions held out that each policy's likeliest action repeats."""
         shares = {}
         for policy, columns in self._held_out.items():
             same = [
                 (logits.argmax(dim=-1) == chosen) | (chosen == NO_PLACE)
-                for logits, chosen in _parts(learner, policy, columns)
+                for logits, chosen in _parts(modules[policy], columns)
             ]
             shares[policy] = float(torch.stack(same).all(dim=0).float().mean())
         return shares
@@ -211,12 +216,11 @@ def _rows(columns: Columnar, rows: np.ndarray) -> Columnar:
     return chosen
 
 
-def _parts(learner: Learner, policy: str, columns: Columnar) -> Iterable[tuple[Tensor, Tensor]]:
+def _parts(module: RLModule, columns: Columnar) -> Iterable[tuple[Tensor, Tensor]]:
     """Logits and actions of each choice: of one, or of bid and place.
 
     The place of a server type that bids 0 does not matter: it is NO_PLACE.
     """
-    module = learner.module[policy].unwrapped()
     seen, actions = tree.map_structure(
         torch.from_numpy, (columns[Columns.OBS], columns[Columns.ACTIONS])
     )
@@ -256,8 +260,8 @@ class Cloning(FaultTolerantPPO):
         self.metrics.aggregate(played, key=ENV_RUNNER_RESULTS)
 
     def _learn(self, learner: Learner) -> None:
-        losses = self._lesson.teach(learner, learner.get_optimizer)
-        for policy, share in self._lesson.agreement(learner).items():
+        losses = self._lesson.teach(learner.module, learner.get_optimizer)
+        for policy, share in self._lesson.agreement(learner.module).items():
             learned = {
                 "cloning_loss": losses[policy],
                 "agreement": share,
@@ -283,22 +287,25 @@ def warm_start(
     settings = algo.cloning
     lesson = Lesson(algo.warm_start, settings, world, share_type_policy, seed)
 
-    def begin(learner: Learner) -> dict[str, float]:
-        modules = {policy: each.unwrapped() for policy, each in learner.module.items()}
-        lesson.teach(
-            learner, lambda policy: Adam(modules[policy].parameters(), settings.learning_rate)
-        )
-        agreement = lesson.agreement(learner)
-        for module in modules.values():
-            module.policy.soften(settings.temperature)
+    update_global_seed_if_necessary("torch", seed)
+    modules = algorithm.config.rl_module_spec.build()
+    lesson.teach(modules, lambda policy: Adam(modules[policy].parameters(), settings.learning_rate))
+    agreement = lesson.agreement(modules)
+    weights = {}
+    for policy, module in modules.items():
+        module.policy.soften(settings.temperature)
+        weights[policy] = module.policy.state_dict()
+
+    def take_over(learner: Learner) -> None:
+        for policy, cloned in weights.items():
+            module = learner.module[policy].unwrapped()
+            module.policy.load_state_dict(cloned)
             if isinstance(module, TargetNetworkAPI):
                 for source, target in module.get_target_network_pairs():
                     target.load_state_dict(source.state_dict())
-        return agreement
 
-    agreements = algorithm.learner_group.foreach_learner(begin)
+    algorithm.learner_group.foreach_learner(take_over)
     algorithm.env_runner_group.sync_weights(
         from_worker_or_learner_group=algorithm.learner_group, inference_only=True
     )
-    shares: dict[str, float] = next(iter(agreements)).get()
-    return shares
+    return agreement
