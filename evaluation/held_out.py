@@ -177,5 +177,5 @@ class HeldOut:
             verdict = "better" if found.difference_high < 0 else "worse"
         return (
             f"{verdict} than {self.rule}, the best baseline: J {found.J:.4g} against "
-            f"{found.J_rule:.4g}, {found.told()} over {len(self.rule_J)} held-out episodes"
+            f"{found.J_rule:.4g}, {found.as_text()} over {len(self.rule_J)} held-out episodes"
         )

@@ -21,17 +21,26 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from agents.learned.advantages import ChunksToBatch
-from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
-from agents.learned.batch_runner import BatchEnvRunner, FastPPOConfig
 from agents.learned.cloning import Cloning, CloningConfig, Lesson
-from agents.learned.env_runner import EpisodeMetrics, SeededEnvRunner
+from agents.learned.env_runner import (
+    BatchEnvRunner,
+    EpisodeMetrics,
+    FastPPOConfig,
+    SeededEnvRunner,
+)
 from agents.learned.fault_tolerance import (
     FaultTolerantAPPO,
     FaultTolerantDQN,
     FaultTolerantIMPALA,
     FaultTolerantPPO,
 )
-from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner, OverBudget
+from agents.learned.learner import (
+    PROGRESS_STEPS,
+    BudgetAPPOLearner,
+    BudgetIMPALALearner,
+    BudgetPPOLearner,
+    OverBudget,
+)
 from agents.learned.network import SetPolicyNetwork
 from agents.learned.policy_file import policy_of
 from agents.learned.set_policy import SetPolicy, SetQNetwork, TargetSetPolicy

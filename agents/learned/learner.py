@@ -1,4 +1,4 @@
-"""RLlib's PPO learner, lean, with two rules of the study: stop at a KL, anneal over the budget."""
+"""RLlib's learners over a run's budget: PPO's, lean, and those of APPO and IMPALA, never silent."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 import tree
+from ray.rllib.algorithms.appo.torch.appo_torch_learner import APPOTorchLearner
+from ray.rllib.algorithms.impala.impala import IMPALAConfig
+from ray.rllib.algorithms.impala.impala_learner import IMPALALearner
+from ray.rllib.algorithms.impala.torch.impala_torch_learner import IMPALATorchLearner
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY, PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.columns import Columns
@@ -16,7 +20,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
-from agents.learned.batch_runner import FastPPOConfig
+from agents.learned.env_runner import FastPPOConfig
 from agents.learned.loss import MEANS, as_sampled, named_losses, parts_of, ppo_losses
 
 # Schedules are functions of the share of the budget that is used, in units of 1 / PROGRESS_STEPS,
@@ -25,6 +29,8 @@ PROGRESS_STEPS = 1_000_000
 # The part of the learner's state that holds where its stream of shuffles is.
 SHUFFLE = "shuffle"
 NO_ROWS = torch.empty(0, dtype=torch.int64)
+# A behaviour log-probability so high that V-trace's ratio of probabilities is 0 in float32.
+NO_WEIGHT = 50.0
 
 
 class OverBudget(Learner):
@@ -33,42 +39,38 @@ class OverBudget(Learner):
     RLlib moves both by environment steps, after every update.
     """
 
-    _progress = 0.0
+    _step = 0
 
     def set_progress(self, progress: float) -> None:
         """Moves the learning rates to `progress` (0 to 1) of the budget, and entropy after them."""
-        self._progress = progress
-        timestep = round(progress * PROGRESS_STEPS)
+        self._step = round(progress * PROGRESS_STEPS)
         for optimizer, schedule in self._optimizer_lr_schedules.items():
-            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=timestep))
+            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=self._step))
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """As RLlib's, by the budget."""
-        super().before_gradient_based_update(timesteps=self._by_budget(timesteps))
+        timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: self._step}
+        super().before_gradient_based_update(timesteps=timesteps)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """As RLlib's, by the budget."""
-        super().after_gradient_based_update(timesteps=self._by_budget(timesteps))
-
-    def _by_budget(self, timesteps: dict[str, Any]) -> dict[str, Any]:
-        step = round(self._progress * PROGRESS_STEPS)
-        return {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: step}
+        timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: self._step}
+        super().after_gradient_based_update(timesteps=timesteps)
 
 
 class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     """PPO whose modules stop early, and whose schedules run over a budget of any kind.
 
     Early stop: in one update, a module takes no further minibatch once its policy's mean KL
-    divergence from the one that sampled is above `kl_target`. RLlib's adaptive KL penalty instead
-    would be a coefficient that its checkpoints forget; here there is no penalty.
+    divergence from the one that sampled is above `kl_target`. It is in place of RLlib's adaptive
+    penalty, whose coefficient is in no checkpoint.
 
     RLlib cuts minibatches of all modules side by side, and checks and logs at each. Here RLlib
     sees one, the whole batch, and `_update` takes the gradient steps: module after module, every
-    epoch a new shuffle, cut in equal minibatches of at most `minibatch_size` rows. The seed and
-    the learner's state decide the shuffles. Threads share the rows of every minibatch: networks as
-    small as these gain more by that than by torch's own threads, which share every operation.
-    Where there are several learners, every step is that of the mean over the minibatches of all of
-    them.
+    epoch a new shuffle by the seed, cut in equal minibatches of at most `minibatch_size` rows.
+    Threads share the rows of every minibatch, which is faster than torch's own threads, which share
+    every operation. With several learners, every step is that of the mean over the minibatches of
+    all of them.
     """
 
     config: FastPPOConfig
@@ -85,9 +87,8 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     def set_progress(self, progress: float) -> None:
         """Moves the entropy coefficients at once, too."""
         super().set_progress(progress)
-        timestep = round(progress * PROGRESS_STEPS)
         for module_id in self._module_optimizers:
-            self.entropy_coeff_schedulers_per_module[module_id].update(timestep=timestep)
+            self.entropy_coeff_schedulers_per_module[module_id].update(timestep=self._step)
 
     def configure_optimizers_for_module(
         self, module_id: str, config: PPOConfig | None = None
@@ -216,3 +217,64 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         if self.distributed:
             torch.distributed.all_reduce(sums)
         return sums[:-1] / sums[-1]
+
+
+class _BudgetAsyncLearner(OverBudget, IMPALALearner):
+    """IMPALA's and APPO's, which learn in a thread of their own (arXiv:1802.01561, 1912.00167).
+
+    - What their thread raises is raised by `update`; RLlib's own would wait for it for ever.
+    - The step that RLlib appends to every chunk of an episode, for its value, counts nothing.
+      V-trace would subtract that value from the return of the last step of the chunk again, as if
+      nothing were to be earned after a cut.
+    """
+
+    def build(self) -> None:
+        """Builds the learner and starts its thread."""
+        super().build()
+        self._failure: Exception | None = None
+        # The thread waits for its first batch, and hands over the learner as `self`.
+        self._learner_thread._update_method = _BudgetAsyncLearner._update_or_fail
+
+    def update(
+        self, training_data: TrainingData, *, timesteps: dict[str, Any], **kwargs: Any
+    ) -> Any:
+        """As RLlib's; raises RuntimeError when the thread has failed."""
+        result = super().update(training_data, timesteps=timesteps, **kwargs)
+        if self._failure is not None:
+            raise RuntimeError("the learner failed") from self._failure
+        return result
+
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: str,
+        config: IMPALAConfig,
+        batch: dict[str, Any],
+        fwd_out: dict[str, Tensor],
+    ) -> Tensor:
+        """RLlib's loss, with the appended steps taken out of V-trace."""
+        sampled = batch[Columns.ACTION_LOGP].masked_fill(~batch[Columns.LOSS_MASK], NO_WEIGHT)
+        loss: Tensor = super().compute_loss_for_module(
+            module_id=module_id,
+            config=config,
+            batch={**batch, Columns.ACTION_LOGP: sampled},
+            fwd_out=fwd_out,
+        )
+        return loss
+
+    def _update_or_fail(self, *, num_epochs: int, **kwargs: Any) -> None:
+        """What the thread does with a batch: a gradient step on all of it, `num_epochs` times."""
+        try:
+            # RLlib's own epochs are minibatches, which would cut and mix up the chunks.
+            for _ in range(num_epochs):
+                Learner.update(self, **kwargs)
+        except Exception as error:
+            self._failure = error
+
+
+class BudgetIMPALALearner(_BudgetAsyncLearner, IMPALATorchLearner):
+    """IMPALA's learner."""
+
+
+class BudgetAPPOLearner(_BudgetAsyncLearner, APPOTorchLearner):
+    """APPO's learner."""

@@ -108,13 +108,11 @@ class LearnedPolicy:
     ) -> "LearnedPolicy":
         """This policy for an environment, whose observations it reads by feature name.
 
-        What the cluster consists of never matters: node counts, server types and their names may
-        differ from those trained on, and the environment may have features that came later.
+        Node counts, server types and their names may differ from those trained on, and the
+        environment may have features that came later.
 
         Args:
-            agents: the environment's, by name.
-            layout: the environment's.
-            memory_tiers: the environment's.
+            agents, layout, memory_tiers: the environment's; the agents by name.
             where: what to call the policy in an error, such as its path.
 
         Raises:
@@ -122,26 +120,25 @@ class LearnedPolicy:
                 network, or one with another number of choices or bids.
         """
         trained, features = self.description, features_of(agents)
-        for key, ours, theirs in (
+        for key, own, other in (
             ("layout", trained.layout, layout),
             ("memory_tiers", list(trained.memory_tiers), list(memory_tiers)),
         ):
-            if ours != theirs:
+            if own != other:
                 raise InputError(
-                    f"{where}: trained with agents.{key} {ours}, the environment has {theirs}"
+                    f"{where}: trained with agents.{key} {own}, the environment has {other}"
                 )
         columns: dict[str, dict[str, list[int]]] = {}
         for kind, names in trained.features.items():
             columns[kind] = {}
-            for part, wanted in names:
+            for part, needed in names:
                 present = list(features.get(kind, {}).get(part, ()))
-                missing = [name for name in wanted if name not in present]
-                if missing:
+                if missing := [name for name in needed if name not in present]:
                     raise InputError(
                         f"{where}: agent {kind} needs the {part} features {listed(missing)}, "
                         f"which the environment does not have"
                     )
-                columns[kind][part] = [present.index(name) for name in wanted]
+                columns[kind][part] = [present.index(name) for name in needed]
         for agent in agents.values():
             shapes = {
                 (sizes.choices, sizes.bids)
@@ -166,32 +163,23 @@ class LearnedPolicy:
         Returns:
             The choice, or for agents that bid an array of bid and choice.
         """
-        network = self._network(agent)
-        columns = self.columns.get(kind_of(agent), {})
+        kind = kind_of(agent)
+        # Its own policy, the one that its kind shares, or, of a server type or tenant that was
+        # never met, the first one of its kind, so that no other cluster makes a policy unfit.
+        names = (agent, kind, *sorted(self.networks))
+        network = next(
+            self.networks[name] for name in names if name in self.networks and kind_of(name) == kind
+        )
+        columns = self.columns.get(kind, {})
         seen = {
             part: torch.from_numpy(np.asarray(array, np.float32)[..., columns.get(part, ALL)])[None]
             for part, array in observation.items()
         }
         with torch.inference_mode():
-            logits = network(seen)
-        scores = logits[0].numpy()
-        bids = network.sizes.bids
-        if bids:
+            scores = network(seen)[0].numpy()
+        if bids := network.sizes.bids:
             return np.array([scores[:bids].argmax(), scores[bids:].argmax()])
         return int(scores.argmax())
-
-    def _network(self, agent: str) -> SetPolicyNetwork:
-        """An agent's own policy, or the shared one of its kind.
-
-        Policies trained one per server type know the types by name, those of tenants the tenants;
-        one they never met acts by the first of them, so that another cluster never makes a policy
-        unfit.
-        """
-        kind = kind_of(agent)
-        for name in (agent, kind, *sorted(self.networks)):
-            if name in self.networks and kind_of(name) == kind:
-                return self.networks[name]
-        raise KeyError(f"the policy has no agent of the kind '{kind}'")
 
 
 def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -268,13 +256,10 @@ def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetw
     try:
         arrays = load(content)
         network = network_of(sizes, arrays)
-    # safetensors raises most of these for number formats that numpy does not have, torch the last
-    # for weights that `sizes` do not ask for.
-    except (
-        *(SafetensorError, TypeError, AttributeError, ValueError, KeyError),
-        RuntimeError,
-    ) as error:
-        raise InputError(one_line(f"{path}: damaged, {error}")) from None
+    # safetensors raises all but the last for number formats that numpy does not have, torch the
+    # last for weights that `sizes` do not ask for.
+    except (SafetensorError, TypeError, AttributeError, LookupError, ValueError, RuntimeError) as e:
+        raise InputError(one_line(f"{path}: damaged, {e}")) from None
     for key, array in arrays.items():
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise InputError(f"{path}: {key} holds {array.dtype}, finite float32 is needed")

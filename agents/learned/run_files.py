@@ -22,11 +22,10 @@ NETWORKS = ("name", "hidden", "network", "message_rounds")
 
 
 def check_resume(settings: TrainSettings, path: str) -> None:
-    """Refuses a checkpoint whose networks, world or held-out episodes are not those told now.
+    """Refuses a checkpoint of other networks, another world or other held-out episodes.
 
     Raises:
-        InputError: they are not, the key is named; or the checkpoint is damaged, or has used all of
-            the budget.
+        InputError: it is one, the key is named; or it is damaged, or has used all of the budget.
     """
     from agents.learned.checkpoint import STATE, find_checkpoint, load_checkpoint
     from env.learn.multi_agent import ENV_NAME
@@ -40,11 +39,11 @@ def check_resume(settings: TrainSettings, path: str) -> None:
             f"{ENV_NAME}, in which agents may see or earn something else: train anew; its policies "
             "can still be evaluated"
         )
-    told = settings.model_dump(mode="json")
+    now = settings.model_dump(mode="json")
     where = f"resume: '{checkpoint / STATE}': config"
-    # Groups that an older run did not know are as they are now.
-    before = validated(TrainSettings, {**told, **stored.config}, where).model_dump(mode="json")
-    differing = first_difference(_lasting(before), _lasting(told))
+    # Groups that an older run did not have are as they are now.
+    before = validated(TrainSettings, {**now, **stored.config}, where).model_dump(mode="json")
+    differing = first_difference(_lasting(before), _lasting(now))
     if differing is not None:
         key, old, new = differing
         raise InputError(
@@ -57,12 +56,12 @@ def check_resume(settings: TrainSettings, path: str) -> None:
         )
 
 
-def _lasting(told: Mapping[str, Any]) -> dict[str, Any]:
+def _lasting(config: Mapping[str, Any]) -> dict[str, Any]:
     """Without which the networks do not fit, or the best policy so far was so elsewhere."""
     return {
-        **{group: told[group] for group in TRAINING_WORLD},
-        "algo": {key: told["algo"].get(key) for key in NETWORKS},
-        "held_out": {**told["held_out"], "share": None},
+        **{group: config[group] for group in TRAINING_WORLD},
+        "algo": {key: config["algo"].get(key) for key in NETWORKS},
+        "held_out": {**config["held_out"], "share": None},
     }
 
 
@@ -74,17 +73,17 @@ def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
     Raises:
         InputError: there is no such baseline, or agents cannot do what it does.
     """
-    named = {}
+    space = {} if settings.tune is None else settings.tune.space
     for key in ("teacher", "warm_start"):
-        named[f"algo.{key}"] = (getattr(settings.algo, key, None),)
-        if settings.tune is not None and key in settings.tune.space:
-            named[f"tune.space.{key}"] = settings.tune.space[key].extremes
-    for where, teachers in named.items():
-        for teacher in filter(None, teachers):
-            from agents.learned.cloning import demonstrate
+        teachers = {f"algo.{key}": [getattr(settings.algo, key, None)]}
+        if key in space:
+            teachers[f"tune.space.{key}"] = [*space[key].extremes]
+        for where, names in teachers.items():
+            for name in filter(None, names):
+                from agents.learned.cloning import demonstrate
 
-            with located(where):
-                demonstrate(teacher, 1, world)
+                with located(where):
+                    demonstrate(name, 1, world)
 
 
 def write_policy(

@@ -15,7 +15,6 @@ from agents.learned.recorder import Recorder
 from env.base.jit import compiled
 from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
-from env.learn.kind import Turn
 from env.learn.loops import NOBODY
 
 WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
@@ -83,10 +82,10 @@ class Sampler:
     ) -> None:
         self.batch = batch
         self._random = random
-        self._recorders: dict[Turn, Recorder] = {}
-        for turn in batch.turns:
-            policies = [policy_of(agent.name) for agent in turn.agents]
-            self._recorders[turn] = Recorder(turn.agents, len(batch), policies)
+        self._recorders = {
+            turn: Recorder(turn.agents, len(batch), [policy_of(each.name) for each in turn.agents])
+            for turn in batch.turns
+        }
 
     def take_ended(self) -> list[Ended]:
         """The episodes that have ended since they were last taken."""

@@ -8,10 +8,9 @@ import pytest
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
-from agents.learned.env_runner import EPISODE_METRICS
+from agents.learned.env_runner import EPISODE_METRICS, BatchEnvRunner
 from agents.learned.run_log import episodes_of as series_of
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from tests.agents.learned import conftest
