@@ -52,9 +52,9 @@ class RuleCode:
     @property
     def row(self) -> str:
         """What tables call it: its class, with the parameters."""
-        told = ",".join(f"{key}={json.dumps(value)}" for key, value in self.parameters.items())
+        given = ",".join(f"{key}={json.dumps(value)}" for key, value in self.parameters.items())
         # Recorded episodes are files of this name.
-        return f"{self.name}({told})".replace("/", "_") if told else self.name
+        return f"{self.name}({given})".replace("/", "_") if given else self.name
 
 
 def code_in(entry: Any) -> RuleCode | None:
@@ -105,17 +105,14 @@ class OwnRule(Scheduler):
     """
 
     def __init__(self, name: str, code: RuleCode, source: Source) -> None:
-        self.name = name
-        self._code = code
-        self._source = source
+        self.name, self._code, self._source = name, code, source
         with _shown(str(code), source):
-            known = vars(_module(source))
-            made = known.get(code.name)
-            if not isinstance(made, type):
-                classes = [name for name, each in known.items() if isinstance(each, type)]
-                near = nearest(code.name, classes)
+            module = vars(_module(source))
+            classes = {name: each for name, each in module.items() if isinstance(each, type)}
+            if code.name not in classes:
+                near = nearest(code.name, list(classes))
                 raise InputError(f"{code.file}: no class '{code.name}', {near}")
-            rule = self._rule = made(**code.parameters)
+            rule = self._rule = classes[code.name](**code.parameters)
         for attribute in ("kind", "fit", "order", "tiers", "asked"):
             setattr(self, attribute, getattr(rule, attribute, getattr(Scheduler, attribute)))
         for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
@@ -124,8 +121,8 @@ class OwnRule(Scheduler):
         for method in ("reset", "choose"):
             if not hasattr(rule, method):
                 raise InputError(f"{code} has no method {method}, reset and choose are needed")
-        told = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
-        self.sha256 = hashlib.sha256(source.content + told).hexdigest()
+        given = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
+        self.sha256 = hashlib.sha256(source.content + given).hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has no module of this file, so it loads the class again.
@@ -133,15 +130,14 @@ class OwnRule(Scheduler):
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode."""
-        self._call("reset", env, objective, seed)
+        with _shown("reset", self._source):
+            self._rule.reset(env, objective, seed)
 
     def choose(self, decision: Decision) -> int:
         """A row of the decision."""
-        return self._call("choose", decision)
-
-    def _call(self, method: str, *given: Any) -> Any:
-        with _shown(method, self._source):
-            return getattr(self._rule, method)(*given)
+        with _shown("choose", self._source):
+            row: int = self._rule.choose(decision)
+        return row
 
 
 def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_origin
 
 import numpy as np
 from pydantic import Field, GetPydanticSchema
+from pydantic.fields import FieldInfo
 
 from agents.scheduler import Decision
 from env.base.schema import Strict
@@ -17,16 +18,30 @@ from env.sim.declared.rules import Placement as Fit
 from env.sim.queue.central_queue import BY_RANK
 
 
-class QueueOrder(Strict):
+class Rule(Strict):
+    """A part of a baseline.
+
+    Attributes:
+        name: what YAML calls it: that of its file, where its class gives no other.
+    """
+
+    name: str = ""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Names the rule."""
+        if cls.model_fields["name"].annotation is str and cls.__module__ != __name__:
+            file = cls.__module__.rpartition(".")[2]
+            called: Any = Literal[file]
+            cls.model_fields["name"] = FieldInfo.from_annotated_attribute(called, file)
+            cls.model_rebuild(force=True)
+
+
+class QueueOrder(Rule):
     """Which waiting function goes next: first come, first served, unless a subclass says else.
 
     See `Order` in env/sim/declared/ordering.py.
-
-    Attributes:
-        name: what YAML calls it.
     """
-
-    name: str
 
     def write(self, options: np.void) -> None:
         """Fills in the options of the engine."""
@@ -37,17 +52,15 @@ class QueueOrder(Strict):
         return np.zeros(len(functions.execution))
 
 
-class PlacementRule(Strict):
+class PlacementRule(Rule):
     """Which NUMA node runs a function.
 
     Attributes:
-        name: what YAML calls it.
         fit: the rule by which the engine places in its stead where functions wait centrally and get
             all the memory they need; `asked`: it has none.
         is_reference: whether it knows more than a scheduler can, or tries all in copies.
     """
 
-    name: str
     fit: ClassVar[Fit] = "asked"
     is_reference: ClassVar[bool] = False
 
@@ -56,20 +69,18 @@ class PlacementRule(Strict):
         raise NotImplementedError
 
 
-class MemoryRule(Strict):
+class MemoryRule(Rule):
     """How much memory a function is given.
 
     Attributes:
-        name: what YAML calls it.
         ratio: of what it requires.
     """
 
-    name: str
     ratio: float
 
 
-def in_folder(package: ModuleType, kind: type[Strict]) -> Any:
-    """For a field of a model: any of the rules of a kind that lie in a folder, told by `name`."""
+def in_folder(package: ModuleType, kind: type[Rule]) -> Any:
+    """For a field of a model: any of the rules of a kind in a folder, chosen by `name`."""
     names = [file.name for file in iter_modules(package.__path__)]
     files = [import_module(f"{package.__name__}.{name}") for name in names]
     rules = [

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.appo import APPOConfig
@@ -27,6 +26,7 @@ from agents.learned.env_runner import (
     EpisodeMetrics,
     FastPPOConfig,
     SeededEnvRunner,
+    part_seed,
 )
 from agents.learned.fault_tolerance import (
     FaultTolerantAPPO,
@@ -151,7 +151,6 @@ def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
         clip_param=ppo.clip,
         # Values are sums of rewards of any size; RLlib's default would cut their gradient.
         vf_clip_param=math.inf,
-        use_kl_loss=True,
         kl_coeff=0.0,
         kl_target=ppo.kl_stop,
         num_epochs=ppo.epochs,
@@ -194,15 +193,12 @@ def _appo(appo: APPOSettings, ray: RaySettings) -> IMPALAConfig:
 
 def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     """Double dueling DQN with a replay of every policy's own steps."""
-    config = DQNConfig(FaultTolerantDQN)
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
-    config.env_runners(rollout_fragment_length=8)
+    config = DQNConfig(FaultTolerantDQN).env_runners(rollout_fragment_length=8)
     return config.reporting(min_sample_timesteps_per_iteration=dqn.iteration_steps).training(
         gamma=dqn.gamma,
         lr=dqn.learning_rate,
-        double_q=True,
-        num_atoms=1,
         replay_buffer_config={
             "type": "MultiAgentEpisodeReplayBuffer",
             "capacity": dqn.replay_steps,
@@ -274,13 +270,11 @@ def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
     """Copies of the policies as they are now: what acting needs, no critic."""
 
     def copied(learner: Learner) -> dict[str, SetPolicyNetwork]:
-        return {
-            name: deepcopy(module.unwrapped().policy) for name, module in learner.module.items()
-        }
+        modules = learner.module.items()
+        return {policy: deepcopy(module.unwrapped().policy) for policy, module in modules}
 
-    networks: dict[str, SetPolicyNetwork] = next(
-        iter(algorithm.learner_group.foreach_learner(copied))
-    ).get()
+    networks: dict[str, SetPolicyNetwork]
+    networks, *_ = (each.get() for each in algorithm.learner_group.foreach_learner(copied))
     return networks
 
 
@@ -293,8 +287,7 @@ def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) ->
     """
     if isinstance(algo, PPOSettings) and algo.sampler == "fast" and ray.num_env_runners == 0:
         return seed
-    sequence = np.random.SeedSequence(seed, spawn_key=(iteration,))
-    return int(sequence.generate_state(1)[0] >> 1)
+    return part_seed(seed, iteration)
 
 
 def falling_schedule(start: float) -> list[list[float]]:

@@ -84,39 +84,28 @@ class Chunk:
     def __len__(self) -> int:
         return self.steps
 
-    def env_steps(self) -> int:
-        """Steps of the environments, as RLlib asks for them."""
-        return self.steps
-
-    def __getitem__(self, steps: slice) -> Self:
-        return self.slice(steps)
+    env_steps = __len__  # RLlib asks for both
 
     def slice(self, steps: slice, len_lookback_buffer: Any = None) -> Self:
-        """The first `[:n]` or the last `[n:]` of the chunk, for one of several learners.
+        """The part `[:n]` or `[n:]` of the chunk, for one of several learners.
 
         Advantages need all steps of an episode, so the cut is between environments, where it is
         nearest to n. `[:n]` counts as n steps all the same: RLlib shares out by these numbers.
-
-        Args:
-            steps: `[:n]` or `[n:]`.
-            len_lookback_buffer: RLlib gives it; there is nothing to look back into.
+        There is nothing to look back into.
         """
         first, cut, _ = steps.indices(self.steps)
         head = steps.stop is not None
         share = (cut if head else first) / max(self.steps, 1)
-        numbers, rows = np.unique(
-            np.concatenate([each.environment for each in self.modules.values()]),
-            return_counts=True,
-        )
+        environments = np.concatenate([each.environment for each in self.modules.values()])
+        numbers, rows = np.unique(environments, return_counts=True)
         # Rows up to and with each environment; the cut is after the one that is nearest.
         reached = np.concatenate([[0], np.cumsum(rows)])
         place = int(np.abs(reached - share * reached[-1]).argmin())
         chosen = numbers[:place] if head else numbers[place:]
-        return replace(
-            self,
-            modules={
-                name: each.select(np.isin(each.environment, chosen))
-                for name, each in self.modules.items()
-            },
-            steps=cut if head else self.steps - first,
-        )
+        modules = {
+            name: each.select(np.isin(each.environment, chosen))
+            for name, each in self.modules.items()
+        }
+        return type(self)(modules, steps=cut if head else self.steps - first)
+
+    __getitem__ = slice

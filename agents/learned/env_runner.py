@@ -51,9 +51,13 @@ def reseeded(config: AlgorithmConfig, part: int) -> AlgorithmConfig:
 
     A runner started in place of a lost one would otherwise play its first episodes again.
     """
-    sequence = np.random.SeedSequence(config.seed, spawn_key=(part,))
-    seed = int(sequence.generate_state(1)[0] >> 1)
-    return config.copy(copy_frozen=False).debugging(seed=seed)
+    return config.copy(copy_frozen=False).debugging(seed=part_seed(config.seed, part))
+
+
+def part_seed(seed: int | None, part: int) -> int:
+    """The seed of a part of a run."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(part,))
+    return int(sequence.generate_state(1)[0] >> 1)
 
 
 class EpisodeMetrics(RLlibCallback):

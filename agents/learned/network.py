@@ -189,9 +189,9 @@ class Attention(nn.Module):
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # each (N, HEADS, M, H / 4)
         # Finite, so that a row without present items stays so.
         bias = ((present - 1) * FAR)[:, None, None, :]
-        seen = scaled_dot_product_attention(queries, keys, values, bias)
-        looked: Tensor = items + self.out(seen.transpose(1, 2).flatten(2))
-        return looked
+        attended = scaled_dot_product_attention(queries, keys, values, bias)
+        mixed: Tensor = items + self.out(attended.transpose(1, 2).flatten(2))
+        return mixed
 
 
 class SetValueNetwork(nn.Module):
@@ -212,8 +212,7 @@ class SetValueNetwork(nn.Module):
         # Flat, as in `along`.
         embedded = self.embed(items.flatten(0, 1)).unflatten(0, items.shape[:2])
         pooled = pool(embedded, present_items(seen["mask"], items, self.bids))
-        told = torch.cat([self.context(seen), pooled, critic], dim=-1)
-        values: Tensor = self.head(self.body(told))
+        values: Tensor = self.head(self.body(torch.cat([self.context(seen), pooled, critic], -1)))
         return values.squeeze(-1)
 
 
@@ -252,19 +251,11 @@ class _Pool(torch.autograd.Function):
 
 
 def along(layers: nn.Sequential, items: Tensor, row: Tensor) -> Tensor:
-    """Runs layers over every item and, beside it, what its row has for all of them.
+    """layers(cat([items (N, M, I), row (N, R) repeated])) -> (N*M, outputs of the last layer).
 
-    The same as layers(cat([items, row repeated])), but the row's part of the first layer is
-    computed once, and nothing is copied. From there on the rows are flat: ReLU in place on a view,
-    which is what a linear layer makes of (N, M, H), would cost copies in the backward pass.
-
-    Args:
-        layers: the first is linear, the second ReLU.
-        items: (N, M, I).
-        row: (N, R).
-
-    Returns:
-        (N*M, outputs of the last layer).
+    The row's part of the first layer is computed once, and nothing is copied. From there on the
+    rows are flat: ReLU in place on a view, which is what a linear layer makes of (N, M, H), would
+    cost copies in the backward pass. The first layer is linear, the second ReLU.
     """
     first, relu, *others = layers
     assert isinstance(first, nn.Linear)

@@ -1,6 +1,6 @@
 """Placement `best_fit`: the fullest node with room (bin packing)."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from agents.scheduler import Decision
 class BestFit(PlacementRule):
     """The node whose free memory is left smallest; without room anywhere, the least short of it."""
 
-    name: Literal["best_fit"]
     fit: ClassVar[Fit] = "best_fit"
 
     def choose(self, decision: Decision) -> int:

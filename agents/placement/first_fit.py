@@ -1,6 +1,6 @@
 """Placement `first_fit`: the first node with room."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,6 @@ class FirstFit(PlacementRule):
     If there is none, the one with the lowest load.
     """
 
-    name: Literal["first_fit"]
     fit: ClassVar[Fit] = "first_fit"
 
     def choose(self, decision: Decision) -> int:

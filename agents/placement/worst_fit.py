@@ -1,6 +1,6 @@
 """Placement `worst_fit`: the emptiest node (load balancing by memory)."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from agents.rule_kinds import Fit, PlacementRule
 from agents.scheduler import Decision
@@ -9,7 +9,6 @@ from agents.scheduler import Decision
 class WorstFit(PlacementRule):
     """The node whose free memory is left largest."""
 
-    name: Literal["worst_fit"]
     fit: ClassVar[Fit] = "worst_fit"
 
     def choose(self, decision: Decision) -> int:
