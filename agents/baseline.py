@@ -46,7 +46,7 @@ class ComposedScheduler(Scheduler):
 
 
 def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
-    """Names of the files of conf/baseline: who places at once, or who dispatches from a queue.
+    """Names of the files of conf/baseline that place at once, or that dispatch from a queue.
 
     With `funded` those by which tenants take turns, too.
     """
@@ -71,7 +71,7 @@ def make_baselines(
     """The named baselines.
 
     Args:
-        names: of files of conf/baseline, or paths of such files; these are called by their name
+        names: of files of conf/baseline, or paths of such files, which are called by their name
             without folder and ending. `ORDER+NAME` takes the order of one and the rest of another,
             where tenants take turns also the order of another within a tenant.
         queued: whether functions wait centrally.

@@ -1,7 +1,7 @@
-"""A scheduler in production: a cluster that is told what really happens, and asked for placements.
+"""A scheduler in production: events are reported to a cluster, which is asked for placements.
 
-Its state is the simulator's, so that every scheduler works as it does in an evaluation. Events come
-with the times at which they happened. What has not happened yet is projected as in the simulator.
+Its state is the simulator's, so that every scheduler works as it does in an evaluation. What has
+not been reported yet is projected as in the simulator.
 """
 
 from __future__ import annotations
@@ -55,14 +55,13 @@ class Assignment(NamedTuple):
 
 
 class LiveCluster:
-    """A cluster as it really is, as far as it has been told, and a scheduler who is asked.
+    """A cluster as it really is, as far as that has been reported, and a scheduler that is asked.
 
     The world is the plain one of docs/model.md: functions are placed once they are ready, servers
-    are started by placements and leased by the hour. All times are seconds since some moment of the
-    caller's choice. Every method takes the time at which something happened. It raises `InputError`
-    if that is before the time of the last call, if it names what there is not, or if what it
-    reports cannot be now, such as the end of a function that has not started. What raises it has
-    changed nothing.
+    are started by placements and leased by the hour. Every method takes the time at which something
+    happened, in seconds since a moment of the caller's choice. It raises `InputError`, and changes
+    nothing, if that is before the time of the last call, if a name is unknown, or if what it
+    reports cannot be now, such as the end of a function that has not started.
 
     Args:
         cluster: the servers there can be; all are off.
@@ -101,8 +100,7 @@ class LiveCluster:
             )
         check_rates(cluster)
         self.env = _LiveEnv(workflows, cluster, most_active)
-        self._objective = objective
-        self._scheduler = scheduler
+        self._objective, self._scheduler = objective, scheduler
         self._slots: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._started = np.zeros(len(self.env.state.functions), np.bool_)
@@ -141,17 +139,17 @@ class LiveCluster:
         """Where the next function that is ready is to run; None if none can be placed now.
 
         It counts as placed from now on; what no server in service holds waits. To be asked until it
-        says None after `arrived`, `finished`, `server_gone` and `server_back`.
+        returns None after `arrived`, `finished`, `server_gone` and `server_back`.
 
         Raises:
             InputError: the scheduler chose what is not possible; the function then waits on.
                 Whatever else the scheduler raises changes nothing either.
         """
         if not self.env.state.cluster[0]["queue_size"]:
-            self._pass(time, all_told=True)
+            self._pass(time, all_reported=True)
             return None
         with self.env.undone_if_raised():
-            time = self._pass(time, all_told=True)
+            time = self._pass(time, all_reported=True)
             return self._decided(time) if self.env.decides() else None
 
     def _decided(self, time: float) -> Assignment:
@@ -207,7 +205,7 @@ class LiveCluster:
 
         What was placed there and has not finished is killed: it is ready to be placed again, with
         all of its work. What was paid for the server stays paid. A server on which nothing runs at
-        the end of its lease is off by itself; that is not to be told.
+        the end of its lease is off by itself; that is not reported.
         """
         server = self._server(time, server_name, server_id, "starting", "up")
         self._pass(time)
@@ -220,13 +218,13 @@ class LiveCluster:
         self._pass(time)
         bring_back(self.env.state, server)
 
-    def _pass(self, time: float, all_told: bool = False) -> float:
+    def _pass(self, time: float, all_reported: bool = False) -> float:
         """Goes on to the time of an event, which must not be past."""
         now = self.env.time
         if not now <= time <= LONGEST:
             raise InputError(f"time is {time}, at least {now} and at most {LONGEST:g} is needed")
         time = float(time)
-        pass_time(self.env.state, time, self._up, self._started, all_told)
+        pass_time(self.env.state, time, self._up, self._started, all_reported)
         return time
 
     def _running(self, workflow: str, function: int) -> int:

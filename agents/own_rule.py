@@ -34,7 +34,7 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True)
 class RuleCode:
-    """Which class of which file is meant, and what it is made with.
+    """A class of a file, and what it is made with.
 
     Attributes:
         file: path, as it was typed.

@@ -23,9 +23,9 @@ from agents.learned.advantages import ChunksToBatch
 from agents.learned.cloning import Cloning, CloningConfig, Lesson
 from agents.learned.env_runner import (
     BatchEnvRunner,
-    EpisodeMetrics,
     FastPPOConfig,
     SeededEnvRunner,
+    log_infos,
     part_seed,
 )
 from agents.learned.fault_tolerance import (
@@ -133,7 +133,7 @@ def run_config(
         policy_mapping_fn=lambda agent, *_, **__: policy_of(agent, share_type_policy),
     )
     config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
-    config.callbacks(EpisodeMetrics)
+    config.callbacks(on_episode_end=log_infos)
     config.debugging(seed=seed, log_level="ERROR")
     return config
 

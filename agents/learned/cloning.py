@@ -147,8 +147,7 @@ class Lesson:
     ) -> None:
         self._settings = settings
         self._rng = np.random.default_rng(seed)
-        self._learned: dict[str, Columnar] = {}
-        self._held_out: dict[str, Columnar] = {}
+        self._learned, self._held_out = {}, {}
         demonstrations = demonstrate(
             teacher,
             settings.decisions,
@@ -160,8 +159,9 @@ class Lesson:
         for policy, columns in demonstrations.items():
             rows = len(columns[Columns.ACTIONS])
             first = rows - max(1, round(settings.held_out * rows))
-            self._learned[policy] = _rows(columns, np.arange(first))
-            self._held_out[policy] = _rows(columns, np.arange(first, rows))
+            tensors = tree.map_structure(torch.from_numpy, columns)
+            self._learned[policy] = _rows(tensors, slice(first))
+            self._held_out[policy] = _rows(tensors, slice(first, rows))
 
     def teach(
         self, modules: MultiRLModule, optimizer_of: Callable[[str], Optimizer]
@@ -185,13 +185,11 @@ class Lesson:
                 order = self._rng.permutation(len(columns[Columns.ACTIONS]))
                 for first in range(0, most, size):
                     rows = order.take(range(first, first + size), mode="wrap")
-                    loss = sum(
-                        (
-                            cross_entropy(logits, chosen, ignore_index=NO_PLACE, reduction="sum")
-                            for logits, chosen in _parts(modules[policy], _rows(columns, rows))
-                        ),
-                        torch.zeros(()),
-                    ) / len(rows)
+                    each = [
+                        cross_entropy(logits, chosen, ignore_index=NO_PLACE, reduction="sum")
+                        for logits, chosen in _parts(modules[policy], _rows(columns, rows))
+                    ]
+                    loss = torch.stack(each).sum() / size
                     optimizers[policy].zero_grad()
                     loss.backward()
                     optimizers[policy].step()
@@ -211,7 +209,7 @@ class Lesson:
         return shares
 
 
-def _rows(columns: Columnar, rows: np.ndarray) -> Columnar:
+def _rows(columns: Columnar, rows: slice | np.ndarray) -> Columnar:
     chosen: Columnar = tree.map_structure(lambda column: column[rows], columns)
     return chosen
 
@@ -221,11 +219,9 @@ def _parts(module: RLModule, columns: Columnar) -> Iterable[tuple[Tensor, Tensor
 
     The place of a server type that bids 0 does not matter: it is NO_PLACE.
     """
-    seen, actions = tree.map_structure(
-        torch.from_numpy, (columns[Columns.OBS], columns[Columns.ACTIONS])
-    )
-    chosen = actions.reshape(len(actions), -1).unbind(dim=1)
-    return zip(module.logits(seen).split(parts_of(module.action_space), dim=1), chosen, strict=True)
+    actions = columns[Columns.ACTIONS]
+    logits = module.logits(columns[Columns.OBS]).split(parts_of(module.action_space), dim=1)
+    return zip(logits, actions.reshape(len(actions), -1).unbind(dim=1), strict=True)
 
 
 class CloningConfig(PPOConfig):

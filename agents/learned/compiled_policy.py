@@ -1,9 +1,9 @@
-"""The logits of a `SetPolicyNetwork` without torch: compiled, for the rows of a sampler.
+"""The logits of a `SetPolicyNetwork` for the rows of a sampler: compiled, or else by torch.
 
-Some hundred rows at once are little work, and torch takes most of its time to come to it: it needs
-Python's lock at every operation, and has to be fetched into the processor's caches anew after the
-simulators have played. Networks with attention or a window of the workflow stay with torch, and so
-do those with layers of several widths, and wide ones, for which its matrix products are faster.
+For some hundred rows torch spends most of its time on overhead: it needs Python's lock at every
+operation, and finds the processor's caches cold after the simulators have played. Networks with
+attention, with a window of the workflow, with layers of several widths or with wide ones, for which
+its matrix products are faster, stay with torch.
 
 R rows, M items with K choices each, C context and I item features, B bids, H units of every hidden
 layer.
@@ -11,6 +11,8 @@ layer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,14 @@ from env.learn.agent import Observation
 
 WIDEST = 64
 """Units of hidden layers that are compiled; with 128 torch is faster."""
+TORCH_LOCK = Lock()
+"""Held by whoever computes logits with torch: it hands Python's lock over at every operation, and
+two threads that both do so wait for each other."""
+WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
+"""Writes the logits of some rows, given
+- float32 columns as `SetPolicyNetwork` has them, of R rows, C-contiguous;
+- int64, the numbers of the rows;
+- out, float32 (R, B + M*K)."""
 
 
 class Weights(NamedTuple):
@@ -171,32 +181,31 @@ def score_rows(weights, rows, context, items, mask, scratch, logits):
 
 
 def can_compile(network: SetPolicyNetwork) -> bool:
-    """Whether `CompiledPolicy` takes a network."""
+    """Whether a network's logits are compiled."""
     sizes = network.sizes
     looks_further = sizes.network != "pooling" or sizes.function > 0
     return not looks_further and len(set(sizes.hidden)) == 1 and sizes.hidden[0] <= WIDEST
 
 
-class CompiledPolicy:
-    """A network as it is now: its weights are copied.
+def writer_of(network: SetPolicyNetwork) -> WriteLogits:
+    """What writes the logits of a network as it is now; compiled, it has copied the weights."""
+    return _compiled_writer(network) if can_compile(network) else _torch_writer(network)
 
-    Args:
-        network: one that `can_compile`.
-    """
 
-    def __init__(self, network: SetPolicyNetwork) -> None:
-        self._weights = _weights_of(network)
+def _torch_writer(network: SetPolicyNetwork) -> WriteLogits:
+    def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+        own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
+        with TORCH_LOCK:
+            logits[rows] = network(own).numpy()
 
-    def write_logits(self, seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
-        """Writes the logits of some rows.
+    return write
 
-        Args:
-            seen: float32 columns as `SetPolicyNetwork` has them, of R rows, C-contiguous.
-            rows: int64, their numbers.
-            logits: out, float32 (R, B + M*K).
-        """
-        weights, context = self._weights, seen["context"]
-        items, mask = seen["items"], seen["mask"]
+
+def _compiled_writer(network: SetPolicyNetwork) -> WriteLogits:
+    weights = _weights_of(network)
+
+    def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+        context, items, mask = seen["context"], seen["items"], seen["mask"]
         count, width = items.shape[1], len(weights.score_bias)
         # Compiled code does not look where arrays end.
         assert context.shape[1:] == weights.context.shape[:1]
@@ -212,6 +221,8 @@ class CompiledPolicy:
             pooled=np.empty((1, 2 * width), np.float32),
         )
         score_rows(weights, rows, context, items, mask, scratch, logits)
+
+    return write
 
 
 def _weights_of(network: SetPolicyNetwork) -> Weights:

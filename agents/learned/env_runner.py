@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME
@@ -60,16 +59,11 @@ def part_seed(seed: int | None, part: int) -> int:
     return int(sequence.generate_state(1)[0] >> 1)
 
 
-class EpisodeMetrics(RLlibCallback):
-    """Logs the `episode_metrics` that the environment puts in its last infos."""
-
-    def on_episode_end(
-        self, *, episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwargs: Any
-    ) -> None:
-        """Logs one value per metric."""
-        infos = episode.get_infos(-1).values()
-        metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
-        log_episode(metrics, metrics_logger)
+def log_infos(episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwargs: Any) -> None:
+    """Logs the `episode_metrics` that the environment puts in the last infos of an episode."""
+    infos = episode.get_infos(-1).values()
+    metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
+    log_episode(metrics, metrics_logger)
 
 
 def log_episode(metrics: Mapping[str, float], metrics_logger: MetricsLogger) -> None:
@@ -96,7 +90,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
     The bookkeeping of episodes is what costs RLlib's runner its time. A step of an environment is a
     turn. Threads share the environments. Those of a thread are in step, so what is sampled is a
     whole number of decisions of all of them. Compiled calls of different threads run side by side,
-    most networks among them (`CompiledPolicy`); what Python and torch do does not.
+    most networks among them (`writer_of`); what Python and torch do does not.
 
     Attributes:
         samplers: of each thread.

@@ -11,7 +11,7 @@ from ray.rllib.algorithms.appo.torch.appo_torch_learner import APPOTorchLearner
 from ray.rllib.algorithms.impala.impala import IMPALAConfig
 from ray.rllib.algorithms.impala.impala_learner import IMPALALearner
 from ray.rllib.algorithms.impala.torch.impala_torch_learner import IMPALATorchLearner
-from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY, PPOConfig
+from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
@@ -42,10 +42,12 @@ class OverBudget(Learner):
     _step = 0
 
     def set_progress(self, progress: float) -> None:
-        """Moves the learning rates to `progress` (0 to 1) of the budget, and entropy after them."""
+        """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
         self._step = round(progress * PROGRESS_STEPS)
         for optimizer, schedule in self._optimizer_lr_schedules.items():
             self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=self._step))
+        for module_id in self._module_optimizers:
+            self.entropy_coeff_schedulers_per_module[module_id].update(timestep=self._step)
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """As RLlib's, by the budget."""
@@ -78,29 +80,13 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     def build(self) -> None:
         """Builds the learner, its stream of shuffles and its threads."""
         super().build()
+        for optimizer in self._named_optimizers.values():
+            for group in optimizer.param_groups:
+                group["fused"] = True  # a step of Adam is one operation
         self._shuffle = torch.Generator()
         self._shuffle.manual_seed((self.config.seed or 0) + self._learner_index)
         self._threads = ThreadPoolExecutor(
             self.config.threads_per_learner, "learner", torch.set_num_threads, (1,)
-        )
-
-    def set_progress(self, progress: float) -> None:
-        """Moves the entropy coefficients at once, too."""
-        super().set_progress(progress)
-        for module_id in self._module_optimizers:
-            self.entropy_coeff_schedulers_per_module[module_id].update(timestep=self._step)
-
-    def configure_optimizers_for_module(
-        self, module_id: str, config: PPOConfig | None = None
-    ) -> None:
-        """RLlib's Adam, each step one fused operation."""
-        assert config is not None
-        parameters = self.get_parameters(self.module[module_id])
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=torch.optim.Adam(parameters, fused=True),
-            params=parameters,
-            lr_or_lr_schedule=config.lr,
         )
 
     def get_state(

@@ -58,7 +58,7 @@ class SetPolicyNetwork(nn.Module):
     """Logits of every choice of every item: shared weights, mean and max pool, masked.
 
     With attention, embedded items look at each other before they are pooled and scored. Without it,
-    samplers compute the same without torch (`CompiledPolicy`).
+    samplers compute the same without torch (`writer_of`).
     """
 
     def __init__(self, sizes: PolicySizes) -> None:

@@ -2,27 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import torch
 
 from agents.learned.chunk import Chunk, Steps
-from agents.learned.compiled_policy import CompiledPolicy, can_compile
+from agents.learned.compiled_policy import writer_of
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from agents.learned.recorder import Recorder
 from env.base.jit import compiled
-from env.learn.agent import Observation
 from env.learn.batch import Batch, Ended
 from env.learn.loops import NOBODY
-
-WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
-"""Of a policy, see `CompiledPolicy.write_logits`."""
-
-TORCH_LOCK = Lock()
-"""Held by whoever computes logits with torch: it hands Python's lock over at every operation, and
-two threads that both do so wait for each other."""
 
 
 @compiled
@@ -105,10 +96,9 @@ class Sampler:
             explore: draw actions by their probabilities; else the likeliest.
         """
         batch = self.batch
-        policies: dict[str, WriteLogits] = {}
+        write_logits = {name: writer_of(network) for name, network in networks.items()}
         for turn, recorder in self._recorders.items():
             recorder.begin(decisions * len(batch) * turn.together)
-            policies |= {name: self._as_it_is(networks[name]) for name in recorder.policies}
         taken = 0
         for _ in range(decisions):
             for turn, recorder in self._recorders.items():
@@ -119,7 +109,7 @@ class Sampler:
                 logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
                 for name, own in recorder.by_policy(acting).items():
                     if own.any():
-                        policies[name](seen, np.flatnonzero(own), logits)
+                        write_logits[name](seen, np.flatnonzero(own), logits)
                 actions, logp = self._choose(logits, recorder.bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
@@ -147,18 +137,6 @@ class Sampler:
         self._random.bit_generator.state = state["random"]
         for turn, recorder in self._recorders.items():
             recorder.set_state(state["open"][turn.agents[0].kind])
-
-    def _as_it_is(self, network: SetPolicyNetwork) -> WriteLogits:
-        """What plays a policy until its weights change."""
-        if can_compile(network):
-            return CompiledPolicy(network).write_logits
-
-        def write_logits(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
-            own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
-            with TORCH_LOCK:
-                logits[rows] = network(own).numpy()
-
-        return write_logits
 
     def _choose(
         self, logits: np.ndarray, bids: int, explore: bool
