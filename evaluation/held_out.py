@@ -158,9 +158,10 @@ class HeldOut:
         )
         while left:
             sampler.play(networks, FRAGMENT, explore=False)
-            for ended in sampler.take_ended():
+            for ended in sampler.batch.ended:
                 J[world.decided[ended.environment]] = ended.metrics["J"]
                 left.discard(world.decided[ended.environment])
+            sampler.batch.ended.clear()
         return J
 
     def of_rule(self) -> str:

@@ -157,8 +157,9 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, taken, reduce="sum")
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
         for sampler in self.samplers:
-            for ended in sampler.take_ended():
+            for ended in sampler.batch.ended:
                 log_episode(ended.metrics, self.metrics)
+            sampler.batch.ended.clear()
         return chunks
 
     def get_state(

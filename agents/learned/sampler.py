@@ -12,7 +12,7 @@ from agents.learned.compiled_policy import writer_of
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from agents.learned.recorder import Recorder
 from env.base.jit import compiled
-from env.learn.batch import Batch, Ended
+from env.learn.batch import Batch
 from env.learn.loops import NOBODY
 
 
@@ -57,32 +57,19 @@ class Sampler:
     Nothing in it is shared with another sampler but the networks, which are only read.
 
     Args:
-        batch: the environments.
+        batch: the environments; also an attribute.
         policy_of: name of the policy of an agent.
         random: what actions are drawn with.
-
-    Attributes:
-        batch: the environments.
     """
 
     def __init__(
-        self,
-        batch: Batch,
-        policy_of: Callable[[str], str],
-        random: np.random.Generator,
+        self, batch: Batch, policy_of: Callable[[str], str], random: np.random.Generator
     ) -> None:
-        self.batch = batch
-        self._random = random
+        self.batch, self._random = batch, random
         self._recorders = {
             turn: Recorder(turn.agents, len(batch), [policy_of(each.name) for each in turn.agents])
             for turn in batch.turns
         }
-
-    def take_ended(self) -> list[Ended]:
-        """The episodes that have ended since they were last taken."""
-        ended = list(self.batch.ended)
-        self.batch.ended.clear()
-        return ended
 
     @torch.inference_mode()
     def play(
@@ -108,8 +95,8 @@ class Sampler:
                 taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
                 logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
                 for name, own in recorder.by_policy(acting).items():
-                    if own.any():
-                        write_logits[name](seen, np.flatnonzero(own), logits)
+                    if len(rows := np.flatnonzero(own)):
+                        write_logits[name](seen, rows, logits)
                 actions, logp = self._choose(logits, recorder.bids, explore)
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)

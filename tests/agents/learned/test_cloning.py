@@ -18,21 +18,18 @@ from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from run.settings import AlgoSettings
-from tests.agents.learned.conftest import config_of
+from tests.agents.learned.conftest import algo, config_of
 from tests.agents.learned.test_algorithms import SETTINGS
-from tests.agents.learned.test_training import CLONING, same
+from tests.agents.learned.test_training import same
 from tests.env.worlds import LAYOUTS, TINY, world
 
-LESSON = CLONING | {"decisions": 600, "epochs": 15, "batch_size": 128, "learning_rate": 3e-3}
-BC = {
-    "name": "bc",
-    "hidden": (32, 32),
-    "network": "pooling",
-    "message_rounds": 2,
-    "teacher": "greedy_objective",
-    "cloning": LESSON,
-    "iteration_steps": 600,
+LESSON = algo("bc")["cloning"] | {
+    "decisions": 600,
+    "epochs": 15,
+    "batch_size": 128,
+    "learning_rate": 3e-3,
 }
+BC = algo("bc", teacher="greedy_objective", cloning=LESSON, iteration_steps=600)
 
 
 def make_algorithm(settings: dict[str, Any], told: dict[str, Any]) -> Algorithm:
