@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union
 
 import numpy as np
 from pydantic import Field, GetPydanticSchema
@@ -81,15 +81,8 @@ class MemoryRule(Rule):
 
 def in_folder(package: ModuleType, kind: type[Rule]) -> Any:
     """For a field of a model: any of the rules of a kind in a folder, chosen by `name`."""
-    names = [file.name for file in iter_modules(package.__path__)]
-    files = [import_module(f"{package.__name__}.{name}") for name in names]
-    rules = [
-        each
-        for file in files
-        for each in vars(file).values()
-        if isinstance(each, type)
-        and issubclass(each, kind)
-        and get_origin(each.model_fields["name"].annotation) is Literal
-    ]
+    for file in iter_modules(package.__path__, f"{package.__name__}."):
+        import_module(file.name)
+    rules = (rule for rule in kind.__subclasses__() if rule.__module__.startswith(package.__name__))
     union: Any = Annotated[Union[tuple(rules)], Field(discriminator="name")]  # noqa: UP007
     return GetPydanticSchema(lambda source, handler: handler.generate_schema(union))

@@ -28,16 +28,9 @@ class ChunksToBatch(ConnectorV2):
     `loss_mask`, as in batches that RLlib makes of episodes.
     """
 
-    def __init__(
-        self,
-        input_observation_space: gym.Space[Any] | None = None,
-        input_action_space: gym.Space[Any] | None = None,
-        *,
-        gamma: float,
-        gae_lambda: float,
-    ) -> None:
+    def __init__(self, *spaces: gym.Space[Any] | None, gamma: float, gae_lambda: float) -> None:
         """Args: what RLlib hands every connector; discount; lambda of the estimation."""
-        super().__init__(input_observation_space, input_action_space)
+        super().__init__(*spaces)
         self.gamma, self.gae_lambda = gamma, gae_lambda
 
     def __call__(
@@ -54,11 +47,9 @@ class ChunksToBatch(ConnectorV2):
     def _batch(self, module: TorchRLModule, steps: Steps) -> dict[str, Any]:
         device = next(module.parameters()).device
         obs = {name: _tensor(column, device) for name, column in steps.obs.items()}
-        values = values_of(module, obs)
-        estimates = np.empty(len(steps))
-        advantages(
-            steps.rewards, steps.following, values, self.gamma, self.gae_lambda, out=estimates
-        )
+        values, estimates = values_of(module, obs), np.empty(len(steps))
+        discounts = self.gamma, self.gae_lambda
+        advantages(steps.rewards, steps.following, values, *discounts, estimates)
         trained = steps.following != OPEN
         columns = {
             Columns.ACTIONS: steps.actions,

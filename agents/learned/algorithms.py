@@ -90,8 +90,8 @@ def run_config(
     seed = run_seed(algo, ray, settings.seed, iteration)
     makers: dict[str, Callable[[Any, RaySettings], AlgorithmConfig]] = {
         "ppo": _ppo,
-        "appo": _appo,
-        "impala": _impala,
+        "appo": _asynchronous,
+        "impala": _asynchronous,
         "dqn": _dqn,
         "bc": _bc,
     }
@@ -168,27 +168,39 @@ def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
     return config
 
 
-def _impala(impala: IMPALASettings, ray: RaySettings) -> IMPALAConfig:
-    """IMPALA: runners sample while the learner learns; V-trace makes up for their older policy."""
+def _asynchronous(algo: IMPALASettings | APPOSettings, ray: RaySettings) -> IMPALAConfig:
+    """Runners sample while the learner learns; V-trace makes up for their older policy.
+
+    APPO is IMPALA with PPO's clipped loss, towards a target network.
+    """
     config = IMPALAConfig(FaultTolerantIMPALA).learners(learner_class=BudgetIMPALALearner)
-    return _asynchronous(config, impala)
-
-
-def _appo(appo: APPOSettings, ray: RaySettings) -> IMPALAConfig:
-    """APPO: IMPALA with PPO's clipped loss, towards a target network."""
-    config = APPOConfig(FaultTolerantAPPO)
-    config.learners(learner_class=BudgetAPPOLearner).training(
-        clip_param=appo.clip,
-        num_epochs=appo.epochs,
-        # A plain queue: RLlib's circular buffer replays batches in the background, by a thread that
-        # polls 10,000 times a second, and no run repeats. `num_epochs` repeats them as well.
-        use_circular_buffer=False,
-        # RLlib counts in rounds of that buffer; these two make it batches.
-        circular_buffer_num_batches=1,
-        circular_buffer_iterations_per_batch=1,
-        target_network_update_freq=appo.target_update * appo.epochs,
+    if isinstance(algo, APPOSettings):
+        config = APPOConfig(FaultTolerantAPPO).learners(learner_class=BudgetAPPOLearner)
+        config.training(
+            clip_param=algo.clip,
+            num_epochs=algo.epochs,
+            # A plain queue: RLlib's circular buffer replays batches in the background, by a thread
+            # that polls 10,000 times a second, and no run repeats. `num_epochs` repeats them, too.
+            use_circular_buffer=False,
+            # RLlib counts in rounds of that buffer; these two make it batches.
+            circular_buffer_num_batches=1,
+            circular_buffer_iterations_per_batch=1,
+            target_network_update_freq=algo.target_update * algo.epochs,
+        )
+    config.env_runners(rollout_fragment_length="auto")
+    config.reporting(
+        min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=algo.iteration_steps
     )
-    return _asynchronous(config, appo)
+    # Seconds to wait for runners before looking again; RLlib's 0 would keep a core busy.
+    config.timeout_s_sampler_manager = 0.1
+    return config.training(
+        gamma=algo.gamma,
+        lr=cosine_schedule(algo.learning_rate),
+        entropy_coeff=falling_schedule(algo.entropy),
+        # Adam is used to any scale; a clip would mix that of the values with the policy's.
+        grad_clip=None,
+        train_batch_size_per_learner=algo.batch_size,
+    )
 
 
 def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
@@ -222,25 +234,6 @@ def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
         train_batch_size_per_learner=bc.iteration_steps,
         minibatch_size=bc.iteration_steps,
     )
-
-
-def _asynchronous(config: IMPALAConfig, algo: IMPALASettings | APPOSettings) -> IMPALAConfig:
-    """What IMPALA and APPO have in common."""
-    config.env_runners(rollout_fragment_length="auto")
-    config.reporting(
-        min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=algo.iteration_steps
-    )
-    config.training(
-        gamma=algo.gamma,
-        lr=cosine_schedule(algo.learning_rate),
-        entropy_coeff=falling_schedule(algo.entropy),
-        # Adam is used to any scale; a clip would mix that of the values with the policy's.
-        grad_clip=None,
-        train_batch_size_per_learner=algo.batch_size,
-    )
-    # Seconds to wait for runners before looking again; RLlib's 0 would keep a core busy.
-    config.timeout_s_sampler_manager = 0.1
-    return config
 
 
 def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:

@@ -220,7 +220,7 @@ def _parts(module: RLModule, columns: Columnar) -> Iterable[tuple[Tensor, Tensor
     The place of a server type that bids 0 does not matter: it is NO_PLACE.
     """
     actions = columns[Columns.ACTIONS]
-    logits = module.logits(columns[Columns.OBS]).split(parts_of(module.action_space), dim=1)
+    logits = module.policy(columns[Columns.OBS]).split(parts_of(module.action_space), dim=1)
     return zip(logits, actions.reshape(len(actions), -1).unbind(dim=1), strict=True)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -104,15 +103,6 @@ class SetPolicyNetwork(nn.Module):
         for last in (self.score[-1], *([self.bid] if self.sizes.bids else ())):
             for parameter in last.parameters():
                 parameter.div_(temperature)
-
-
-def network_of(sizes: PolicySizes, weights: Mapping[str, np.ndarray]) -> SetPolicyNetwork:
-    """A network that has these weights, copied; nothing is drawn at random on the way."""
-    with torch.device("meta"):
-        network = SetPolicyNetwork(sizes)
-    tensors = {key: torch.tensor(array) for key, array in weights.items()}
-    network.load_state_dict(tensors, assign=True)
-    return network.eval()
 
 
 class Context(nn.Module):

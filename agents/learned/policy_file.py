@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
+from agents.learned.network import PolicySizes, SetPolicyNetwork
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.base.schema import Strict, distinct, listed, one_line, validated
@@ -255,7 +255,10 @@ def _file(name: str) -> str:
 def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetwork:
     try:
         arrays = load(content)
-        network = network_of(sizes, arrays)
+        with torch.device("meta"):  # nothing is drawn at random
+            network = SetPolicyNetwork(sizes).eval()
+        tensors = {key: torch.tensor(array) for key, array in arrays.items()}
+        network.load_state_dict(tensors, assign=True)
     # safetensors raises all but the last for number formats that numpy does not have, torch the
     # last for weights that `sizes` do not ask for.
     except (SafetensorError, TypeError, AttributeError, LookupError, ValueError, RuntimeError) as e:

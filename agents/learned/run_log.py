@@ -91,7 +91,7 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
         seconds: that it took.
     """
     # What no episode has, as carbon where it is not known, has no curve. J of episodes that vary
-    # is mostly that of a few: J_relative is told in its place.
+    # is mostly that of a few: J_relative stands in its place.
     measures = {
         name: float(np.mean(values))
         for name, values in episodes_of(result).items()

@@ -56,12 +56,7 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
         return ["value"]
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Tensor]:
-        return {Columns.ACTION_DIST_INPUTS: self.logits(batch[Columns.OBS])}
-
-    def logits(self, seen: Mapping[str, Tensor]) -> Tensor:
-        """(N, A) logits of N observations, without RLlib's ceremony around forward passes."""
-        logits: Tensor = self.policy(seen)
-        return logits
+        return {Columns.ACTION_DIST_INPUTS: self.policy(batch[Columns.OBS])}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
         """(N,) values, for PPO's advantages and loss."""
@@ -129,7 +124,7 @@ class SetQNetwork(_WithTargets, QNetAPI):
         self, batch: dict[str, Any], t: int = 0, **kwargs: Any
     ) -> dict[str, Tensor]:
         """Epsilon-greedy: a share of the actions is drawn uniformly from what is allowed."""
-        best = self.logits(batch[Columns.OBS]).argmax(dim=-1)
+        best = self.policy(batch[Columns.OBS]).argmax(dim=-1)
         random = torch.multinomial(batch[Columns.OBS]["mask"], num_samples=1).squeeze(-1)
         explore = torch.rand(best.shape) < self.epsilon.update(t)
         return {Columns.ACTIONS: torch.where(explore, random, best)}
