@@ -15,6 +15,7 @@ from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
+from env.sim.declared.rules import PLACEMENTS
 from run.command import CONF
 
 ALL = "all"
@@ -36,7 +37,10 @@ class ComposedScheduler(Scheduler):
         self.name = name
         self.kind = "reference" if config.placement.is_reference else "baseline"
         self.order = None if isinstance(config.order, Submission) else config.order
-        self.fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
+        if isinstance(config.memory, Required):
+            # Where functions wait centrally the engine places by itself, if it has the rule.
+            own = (rule for rule in PLACEMENTS if rule == config.placement.name)
+            self.fit = next(own, "asked")
         self.tiers = (config.memory.ratio,)
         self._config = config
 

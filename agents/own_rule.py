@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -76,25 +76,14 @@ def code_in(entry: Any) -> RuleCode | None:
     return None
 
 
-class Source(NamedTuple):
-    """A file of code, as it was read.
-
-    Attributes:
-        path: absolute, for tracebacks.
-        content: what is executed, so that other processes need no file.
-    """
-
-    path: str
-    content: bytes
-
-
 class OwnRule(Scheduler):
     """A class of the user's own as a scheduler; see `Scheduler` for what it has.
 
     Args:
         name: what tables call it.
         code: which class.
-        source: its file.
+        path: of its file, absolute, for tracebacks.
+        content: of the file, so that other processes need none.
 
     Attributes:
         sha256: hash of the file and, where there are some, of the parameters.
@@ -104,10 +93,10 @@ class OwnRule(Scheduler):
             or while it plays.
     """
 
-    def __init__(self, name: str, code: RuleCode, source: Source) -> None:
-        self.name, self._code, self._source = name, code, source
-        with _shown(str(code), source):
-            module = vars(_module(source))
+    def __init__(self, name: str, code: RuleCode, path: str, content: bytes) -> None:
+        self.name, self._path, self._made_of = name, path, (name, code, path, content)
+        with _shown(str(code), path):
+            module = vars(_module(path, content))
             classes = {name: each for name, each in module.items() if isinstance(each, type)}
             if code.name not in classes:
                 near = nearest(code.name, list(classes))
@@ -122,20 +111,20 @@ class OwnRule(Scheduler):
             if not hasattr(rule, method):
                 raise InputError(f"{code} has no method {method}, reset and choose are needed")
         given = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
-        self.sha256 = hashlib.sha256(source.content + given).hexdigest()
+        self.sha256 = hashlib.sha256(content + given).hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has no module of this file, so it loads the class again.
-        return type(self), (self.name, self._code, self._source)
+        return type(self), self._made_of
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode."""
-        with _shown("reset", self._source):
+        with _shown("reset", self._path):
             self._rule.reset(env, objective, seed)
 
     def choose(self, decision: Decision) -> int:
         """A row of the decision."""
-        with _shown("choose", self._source):
+        with _shown("choose", self._path):
             row: int = self._rule.choose(decision)
         return row
 
@@ -160,7 +149,7 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
             raise InputError(f"baselines: {short(name)}: too long or odd for the name of a row")
         with located("baselines"):
             path = Path(code.file).expanduser()
-            rule = OwnRule(name, code, Source(str(path.absolute()), read_bytes(path)))
+            rule = OwnRule(name, code, str(path.absolute()), read_bytes(path))
         if rule.order is not None and not queued:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")
         rules.append(rule)
@@ -168,19 +157,19 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
 
 
 @lru_cache(maxsize=64)
-def _module(source: Source) -> ModuleType:
+def _module(path: str, content: bytes) -> ModuleType:
     """What executing a file makes, once in a process."""
     # A name of its own: a file may be called as a module that there is.
-    digest = hashlib.sha256(source.content).hexdigest()
-    module = ModuleType(f"{Path(source.path).stem}_{digest[:12]}")
-    module.__file__ = source.path
+    digest = hashlib.sha256(content).hexdigest()
+    module = ModuleType(f"{Path(path).stem}_{digest[:12]}")
+    module.__file__ = path
     sys.modules[module.__name__] = module  # where dataclasses look for it
-    exec(compile(source.content, source.path, "exec"), vars(module))
+    exec(compile(content, path, "exec"), vars(module))
     return module
 
 
 @contextmanager
-def _shown(what: str, source: Source) -> Iterator[None]:
+def _shown(what: str, path: str) -> Iterator[None]:
     """What the user's code raises becomes an error, with the traceback from that code on.
 
     Raises:
@@ -190,7 +179,7 @@ def _shown(what: str, source: Source) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        theirs = list(dropwhile(lambda frame: frame.filename != source.path, frames))
+        theirs = list(dropwhile(lambda frame: frame.filename != path, frames))
         if isinstance(error, InputError) and not theirs:
             raise
         shown = InputError(f"{what} raised {type(error).__name__}: {one_line(str(error))}")

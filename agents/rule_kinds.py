@@ -14,7 +14,6 @@ from pydantic.fields import FieldInfo
 from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.sim.declared.ordering import DeclaredFunctions
-from env.sim.declared.rules import Placement as Fit
 from env.sim.queue.central_queue import BY_RANK
 
 
@@ -56,12 +55,9 @@ class PlacementRule(Rule):
     """Which NUMA node runs a function.
 
     Attributes:
-        fit: the rule by which the engine places in its stead where functions wait centrally and get
-            all the memory they need; `asked`: it has none.
         is_reference: whether it knows more than a scheduler can, or tries all in copies.
     """
 
-    fit: ClassVar[Fit] = "asked"
     is_reference: ClassVar[bool] = False
 
     def choose(self, decision: Decision) -> int:
