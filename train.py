@@ -139,17 +139,14 @@ def learn(
     algorithm = build(run_config(settings, world, spaces, state.iteration), checkpoint)
     if checkpoint is None:
         # Before any reward, what a hand-written scheduler would do.
-        shared, seed = settings.agents.share_type_policy, algorithm.config.seed
-        agreement = warm_start(algorithm, settings.algo, world, shared, seed)
-        for policy, share in agreement.items():
+        for policy, share in warm_start(algorithm, settings, world).items():
             print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
     evaluator = Evaluator(evaluate, settings.held_out.share)
     saved = state.seconds
     progress = settings.budget.progress(state.seconds, state.iteration)
     lost: RunnersLost | None = None
     runners = settings.ray.num_env_runners
-    with RunLog(folder, spaces, runners, state) as log, stopping as stop:
-        log.write_settings(shown)
+    with RunLog(folder, spaces, runners, state, shown) as log, stopping as stop:
         while progress < 1 and not stop.asked:
             # Learning rate and entropy fall with the share of the budget that is used.
             set_progress(algorithm, progress)
@@ -174,15 +171,15 @@ def learn(
 
             # Keep what shall outlive a crash.
             if state.is_best:
-                write_policy(folder / "policy_best", algorithm, environment, settings, told)
+                write_policy(folder / "policy_best", algorithm, environment, told)
             if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
-                write_policy(folder / "policy", algorithm, environment, settings, told)
+                write_policy(folder / "policy", algorithm, environment, told)
                 save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
                 saved = state.seconds
             if state.evaluated == state.iteration and progress < 1:
                 report(evaluator.evaluate(algorithm, state), progress)
 
-        write_policy(folder / "policy", algorithm, environment, settings, told)
+        write_policy(folder / "policy", algorithm, environment, told)
         save_checkpoint(algorithm, folder, state, told, settings.checkpoint.keep)
     found = evaluator.evaluate(algorithm, state)
     algorithm.stop()

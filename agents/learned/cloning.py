@@ -39,7 +39,7 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.placing import row_of
 from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
-from run.settings import AlgoSettings, BCSettings, CloningSettings, DQNSettings
+from run.settings import BCSettings, CloningSettings, DQNSettings, TrainSettings
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
@@ -267,29 +267,26 @@ class Cloning(FaultTolerantPPO):
 
 
 def warm_start(
-    algorithm: Algorithm,
-    algo: AlgoSettings,
-    world: Mapping[str, Any],
-    share_type_policy: bool,
-    seed: int,
+    algorithm: Algorithm, settings: TrainSettings, world: Mapping[str, Any]
 ) -> dict[str, float]:
     """Lets the policies of a new algorithm begin as `algo.warm_start` decides, if that is set.
 
     Returns:
         By policy the share of decisions, of those it did not learn from, that it repeats.
     """
+    algo, seed = settings.algo, algorithm.config.seed
     if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
         return {}
-    settings = algo.cloning
-    lesson = Lesson(algo.warm_start, settings, world, share_type_policy, seed)
+    shared, cloning = settings.agents.share_type_policy, algo.cloning
+    lesson = Lesson(algo.warm_start, cloning, world, shared, seed)
 
     update_global_seed_if_necessary("torch", seed)
     modules = algorithm.config.rl_module_spec.build()
-    lesson.teach(modules, lambda policy: Adam(modules[policy].parameters(), settings.learning_rate))
+    lesson.teach(modules, lambda policy: Adam(modules[policy].parameters(), cloning.learning_rate))
     agreement = lesson.agreement(modules)
     weights = {}
     for policy, module in modules.items():
-        module.policy.soften(settings.temperature)
+        module.policy.soften(cloning.temperature)
         weights[policy] = module.policy.state_dict()
 
     def take_over(learner: Learner) -> None:

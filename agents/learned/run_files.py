@@ -1,21 +1,27 @@
 """What a training goes on from, and the policy that it leaves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ray.rllib.algorithms.algorithm import Algorithm
+
+from agents.learned.algorithms import policy_networks
+from agents.learned.checkpoint import STATE, find_checkpoint, load_checkpoint
+from agents.learned.cloning import demonstrate
+from agents.learned.policy_file import features_of, save_policy
 from env.base.errors import InputError, located
+from env.base.files import written_whole
 from env.base.schema import validated
+from env.learn.multi_agent import ENV_NAME, ServerlessEnv
+from env.sim.declared.cluster_file import cluster_from_config
+from env.workloads.assumptions import printed
+from env.workloads.source import is_trace
+from env.workloads.templates import assumed_of
+from env.workloads.traces.trace_samples import assumed_of_trace
 from run.run_folder import ASSUMPTIONS, first_difference
 from run.settings import TRAINING_WORLD, TrainSettings
-
-if TYPE_CHECKING:  # they take seconds to import
-    from ray.rllib.algorithms.algorithm import Algorithm
-
-    from env.learn.multi_agent import ServerlessEnv
 
 NETWORKS = ("name", "hidden", "network", "message_rounds")
 """Settings of every algorithm without which its checkpoints are for other networks."""
@@ -27,9 +33,6 @@ def check_resume(settings: TrainSettings, path: str) -> None:
     Raises:
         InputError: it is one, the key is named; or it is damaged, or has used all of the budget.
     """
-    from agents.learned.checkpoint import STATE, find_checkpoint, load_checkpoint
-    from env.learn.multi_agent import ENV_NAME
-
     checkpoint = find_checkpoint(path)
     stored = load_checkpoint(checkpoint)
     state = stored.state
@@ -80,43 +83,27 @@ def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
             teachers[f"tune.space.{key}"] = [*space[key].extremes]
         for where, names in teachers.items():
             for name in filter(None, names):
-                from agents.learned.cloning import demonstrate
-
                 with located(where):
                     demonstrate(name, 1, world)
 
 
 def write_policy(
-    folder: Path,
-    algorithm: Algorithm,
-    environment: ServerlessEnv,
-    settings: TrainSettings,
-    config: dict[str, Any],
+    folder: Path, algorithm: Algorithm, environment: ServerlessEnv, config: dict[str, Any]
 ) -> None:
     """Writes the policy as it is now, in the form that evaluation and sharing use."""
-    from agents.learned.algorithms import policy_networks
-    from agents.learned.policy_file import features_of, save_policy
-
     save_policy(
         folder,
         networks=policy_networks(algorithm),
         features=features_of(environment.members),
-        layout=settings.agents.layout,
-        memory_tiers=settings.agents.memory_tiers,
-        objective=settings.objective.model_dump(),
+        layout=environment.layout.config.layout,
+        memory_tiers=environment.layout.tiers,
+        objective=environment.objective.model_dump(),
         config=config,
     )
 
 
 def tell_assumed(world: dict[str, Any], folder: Path) -> None:
     """Says what is assumed of what arrives, and keeps it in `ASSUMPTIONS`."""
-    from env.base.files import written_whole
-    from env.sim.declared.cluster_file import cluster_from_config
-    from env.workloads.assumptions import printed
-    from env.workloads.source import is_trace
-    from env.workloads.templates import assumed_of
-    from env.workloads.traces.trace_samples import assumed_of_trace
-
     if is_trace(world["workload"]):
         assumptions = assumed_of_trace(world["workload"])
     else:

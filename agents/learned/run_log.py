@@ -117,19 +117,25 @@ class RunLog(AbstractContextManager["RunLog"]):
         policies: their names.
         runners: remote ones, when none is lost.
         state: of the run so far; rows and events of later iterations are dropped.
+        settings: plain containers, for TensorBoard's page HPARAMS.
 
     Raises:
         InputError: metrics.csv of a resumed run is damaged.
     """
 
     def __init__(
-        self, folder: Path, policies: Iterable[str], runners: int, state: RunState
+        self,
+        folder: Path,
+        policies: Iterable[str],
+        runners: int,
+        state: RunState,
+        settings: Mapping[str, Any],
     ) -> None:
-        self._folder = folder
         kept = rows_until(folder, state.iteration) if state.iteration else []
         later = state.env_steps + 1 if state.iteration else None
         self._writer = SummaryWriter(str(folder), purge_step=later)
         self._writer.add_custom_scalars(CHARTS)
+        write_hparams(self._writer, dict(leaves("", settings)), folder)
         self._file = (folder / METRICS).open("w", newline="")
         columns = ["iteration", "env_steps", "seconds", *CARDS["held_out"], *CARDS["episodes"]]
         columns += [*OF_EPISODES, "env_steps_per_s", *RUNNERS]
@@ -147,10 +153,6 @@ class RunLog(AbstractContextManager["RunLog"]):
     def __exit__(self, *error: object) -> None:
         self._file.close()
         self._writer.close()
-
-    def write_settings(self, settings: Mapping[str, Any]) -> None:
-        """Settings in plain containers, for TensorBoard's page HPARAMS."""
-        write_hparams(self._writer, dict(leaves("", settings)), self._folder)
 
     def write(self, measures: Mapping[str, float], state: RunState, progress: float) -> None:
         """Writes an iteration everywhere.

@@ -1,5 +1,6 @@
 """Behaviour cloning: teachers are repeated, and the other algorithms can begin with it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
-from run.settings import AlgoSettings
+from run.settings import AlgoSettings, TrainSettings
 from tests.agents.learned.conftest import algo, config_of
 from tests.agents.learned.test_algorithms import SETTINGS
 from tests.agents.learned.test_training import same
@@ -105,8 +106,11 @@ def test_a_warm_start_hands_the_policies_over_and_leaves_the_critic(toy: str, na
     settings = SETTINGS[name] | {"warm_start": "greedy_objective", "cloning": LESSON}
     algorithm = make_algorithm(settings, told)
     critics, before = critics_of(algorithm), policy_networks(algorithm)
-    parsed: Any = TypeAdapter(AlgoSettings).validate_python(settings)
-    agreement = warm_start(algorithm, parsed, told, True, seed=5)
+    parsed = TrainSettings.model_construct(
+        algo=TypeAdapter(AlgoSettings).validate_python(settings),
+        agents=SimpleNamespace(share_type_policy=True),
+    )
+    agreement = warm_start(algorithm, parsed, told)
     assert agreement["placer"] > 0.9
     assert same(critics_of(algorithm), critics)
     learned = policy_networks(algorithm)["placer"]
