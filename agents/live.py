@@ -145,23 +145,21 @@ class LiveCluster:
             InputError: the scheduler chose what is not possible; the function then waits on.
                 Whatever else the scheduler raises changes nothing either.
         """
-        if not self.env.state.cluster[0]["queue_size"]:
+        env, state = self.env, self.env.state
+        if not state.cluster[0]["queue_size"]:
             self._pass(time, all_reported=True)
             return None
-        with self.env.undone_if_raised():
+        with env.undone_if_raised():
             time = self._pass(time, all_reported=True)
-            return self._decided(time) if self.env.decides() else None
-
-    def _decided(self, time: float) -> Assignment:
-        """The current function placed as the scheduler says."""
-        env, state = self.env, self.env.state
-        decision = Decision(env, self._objective, self._scheduler.tiers, self._rng)
-        function = decision.function
-        with located(f"scheduler {self._scheduler.name}"):
-            node, memory_alloc = decision.placement(self._scheduler.choose(decision))
-            server = int(state.nodes[node]["server"])
-            starts = not state.servers[server]["expiration_time"] > time
-            env.place(node, memory_alloc)
+            if not env.decides():
+                return None
+            decision = Decision(env, self._objective, self._scheduler.tiers, self._rng)
+            function = decision.function
+            with located(f"scheduler {self._scheduler.name}"):
+                node, memory_alloc = decision.placement(self._scheduler.choose(decision))
+                server = int(state.nodes[node]["server"])
+                starts = not state.servers[server]["expiration_time"] > time
+                env.place(node, memory_alloc)
         if starts:
             self._up[server] = False
         self._started[env.function_index(function.wf_id, function.fn_id)] = False

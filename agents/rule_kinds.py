@@ -7,14 +7,12 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Union
 
-import numpy as np
 from pydantic import Field, GetPydanticSchema
 from pydantic.fields import FieldInfo
 
 from agents.scheduler import Decision
 from env.base.schema import Strict
-from env.sim.declared.ordering import DeclaredFunctions
-from env.sim.queue.central_queue import BY_RANK
+from env.sim.declared.ordering import FirstCome
 
 
 class Rule(Strict):
@@ -36,19 +34,11 @@ class Rule(Strict):
             cls.model_rebuild(force=True)
 
 
-class QueueOrder(Rule):
+class QueueOrder(Rule, FirstCome):
     """Which waiting function goes next: first come, first served, unless a subclass says else.
 
     See `Order` in env/sim/declared/ordering.py.
     """
-
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["order"] = BY_RANK
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) the smallest goes first, ties by time."""
-        return np.zeros(len(functions.execution))
 
 
 class PlacementRule(Rule):

@@ -31,10 +31,9 @@ from agents.learned.loss import parts_of
 from agents.learned.policy_file import policy_of
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
-from agents.scheduler import Decision, Scheduler
+from agents.scheduler import Decision
 from env.base.errors import InputError, located
 from env.learn.actions import NO_PLACE
-from env.learn.agent import Observation
 from env.learn.multi_agent import ServerlessEnv
 from env.learn.placing import row_of
 from env.learn.queue_agent import QueueAgent
@@ -94,9 +93,14 @@ def demonstrate(
         scheduler.reset(env, objective, draws)
         while number < every * decisions and not env.done:
             with located(f"'{teacher}' cannot be cloned"):
-                decision = Decision(env, objective, scheduler.tiers, rng)
-                turns = _turns(environment, scheduler, decision, observations)
-            for actions in turns:
+                if env.choosing:  # by the order funcsched all wait for the first function
+                    mask = observations["queue"]["mask"]
+                    row = 0 if mask[0] > 0.0 else int(np.flatnonzero(mask)[-1])
+                else:
+                    decision = Decision(env, objective, scheduler.tiers, rng)
+                    placement = decision.placement(scheduler.choose(decision))
+                    row = row_of(environment.layout.tiers, decision.function.memory_req, *placement)
+            for actions in environment.actions_for(row):
                 by_agent = dict(zip(observations, actions, strict=True))
                 if number % every == 0:
                     for agent, action in by_agent.items():
@@ -111,21 +115,6 @@ def demonstrate(
         for policy, own in steps.items()
         if own
     }
-
-
-def _turns(
-    environment: ServerlessEnv,
-    scheduler: Scheduler,
-    decision: Decision,
-    observations: Mapping[str, Observation],
-) -> list[np.ndarray]:
-    """What a teacher does, turn by turn; by the order funcsched all wait for the first function."""
-    if decision.env.choosing:
-        mask = observations["queue"]["mask"]
-        return environment.actions_for(0 if mask[0] > 0.0 else int(np.flatnonzero(mask)[-1]))
-    node, memory_alloc = decision.placement(scheduler.choose(decision))
-    tiers, memory_req = environment.layout.tiers, decision.function.memory_req
-    return environment.actions_for(row_of(tiers, memory_req, node, memory_alloc))
 
 
 class Lesson:

@@ -1,7 +1,6 @@
 """RLlib's environment runner with seeds of its own, and the fast one, of compiled environments."""
 
 import math
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -19,6 +18,8 @@ from agents.learned.sampler import Sampler
 from env.learn.multi_agent import ServerlessEnv
 
 EPISODE_METRICS = "episode_metrics"
+EVERY_ONE = "item_series"
+"""How RLlib reduces values of which each counts once."""
 BATCH = "batch"
 """The part of a fast runner's state with which sampling continues exactly."""
 
@@ -63,13 +64,7 @@ def log_infos(episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwarg
     """Logs the `episode_metrics` that the environment puts in the last infos of an episode."""
     infos = episode.get_infos(-1).values()
     metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
-    log_episode(metrics, metrics_logger)
-
-
-def log_episode(metrics: Mapping[str, float], metrics_logger: MetricsLogger) -> None:
-    """Logs the metrics of an episode, each as a series: a result has every episode once."""
-    for name, value in metrics.items():
-        metrics_logger.log_value((EPISODE_METRICS, name), float(value), reduce="item_series")
+    metrics_logger.log_dict(metrics, key=EPISODE_METRICS, reduce=EVERY_ONE)
 
 
 class FastPPOConfig(PPOConfig):
@@ -158,7 +153,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
         for sampler in self.samplers:
             for ended in sampler.batch.ended:
-                log_episode(ended.metrics, self.metrics)
+                self.metrics.log_dict(ended.metrics, key=EPISODE_METRICS, reduce=EVERY_ONE)
             sampler.batch.ended.clear()
         return chunks
 

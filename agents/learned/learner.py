@@ -8,7 +8,6 @@ from typing import Any
 import torch
 import tree
 from ray.rllib.algorithms.appo.torch.appo_torch_learner import APPOTorchLearner
-from ray.rllib.algorithms.impala.impala import IMPALAConfig
 from ray.rllib.algorithms.impala.impala_learner import IMPALALearner
 from ray.rllib.algorithms.impala.torch.impala_torch_learner import IMPALATorchLearner
 from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY
@@ -221,31 +220,18 @@ class _BudgetAsyncLearner(OverBudget, IMPALALearner):
         # The thread waits for its first batch, and hands over the learner as `self`.
         self._learner_thread._update_method = _BudgetAsyncLearner._update_or_fail
 
-    def update(
-        self, training_data: TrainingData, *, timesteps: dict[str, Any], **kwargs: Any
-    ) -> Any:
+    def update(self, *args: Any, **kwargs: Any) -> Any:
         """As RLlib's; raises RuntimeError when the thread has failed."""
-        result = super().update(training_data, timesteps=timesteps, **kwargs)
+        result = super().update(*args, **kwargs)
         if self._failure is not None:
             raise RuntimeError("the learner failed") from self._failure
         return result
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: IMPALAConfig,
-        batch: dict[str, Any],
-        fwd_out: dict[str, Tensor],
-    ) -> Tensor:
+    def compute_loss_for_module(self, *, batch: dict[str, Any], **kwargs: Any) -> Tensor:
         """RLlib's loss, with the appended steps taken out of V-trace."""
         sampled = batch[Columns.ACTION_LOGP].masked_fill(~batch[Columns.LOSS_MASK], NO_WEIGHT)
-        loss: Tensor = super().compute_loss_for_module(
-            module_id=module_id,
-            config=config,
-            batch={**batch, Columns.ACTION_LOGP: sampled},
-            fwd_out=fwd_out,
-        )
+        batch = {**batch, Columns.ACTION_LOGP: sampled}
+        loss: Tensor = super().compute_loss_for_module(batch=batch, **kwargs)
         return loss
 
     def _update_or_fail(self, *, num_epochs: int, **kwargs: Any) -> None:
