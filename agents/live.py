@@ -194,8 +194,7 @@ class LiveCluster:
     def server_up(self, time: float, server_name: str, server_id: int) -> None:
         """A server that was started is up. One that no placement started is leased from now on."""
         server = self._server(time, server_name, server_id, "off", "starting")
-        time = self._pass(time)
-        server_is_up(self.env.state, server, time)
+        server_is_up(self.env.state, server, float(time))
         self._up[server] = True
 
     def server_gone(self, time: float, server_name: str, server_id: int) -> None:
@@ -206,14 +205,12 @@ class LiveCluster:
         the end of its lease is off by itself; that is not reported.
         """
         server = self._server(time, server_name, server_id, "starting", "up")
-        self._pass(time)
         take_down(self.env.state, server)
         self._up[server] = False
 
     def server_back(self, time: float, server_name: str, server_id: int) -> None:
         """A server that was gone can be started again by placements."""
         server = self._server(time, server_name, server_id, "gone")
-        self._pass(time)
         bring_back(self.env.state, server)
 
     def _pass(self, time: float, all_reported: bool = False) -> float:
@@ -244,7 +241,7 @@ class LiveCluster:
         return index
 
     def _server(self, time: float, server_name: str, server_id: int, *states: str) -> int:
-        """Index of a server that is in one of these states."""
+        """Index of a server that is in one of these states; goes on to the time of its event."""
         node = self.env.node_index(server_name, server_id, 0)
         server = int(self.env.state.nodes[node]["server"])
         record = self.env.state.servers[server]
@@ -257,6 +254,7 @@ class LiveCluster:
             raise InputError(
                 f"server {server_name} {server_id} is {state}, {' or '.join(states)} is needed"
             )
+        self._pass(time)
         return server
 
 

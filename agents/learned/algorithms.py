@@ -66,11 +66,9 @@ PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
 
 def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> PolicySpaces:
     """Observation and action space of every policy, from those of the agents."""
+    observed, acted = environment.observation_spaces, environment.action_spaces
     return {
-        policy_of(agent, share_type_policy): (
-            environment.observation_spaces[agent],
-            environment.action_spaces[agent],
-        )
+        policy_of(agent, share_type_policy): (observed[agent], acted[agent])
         for agent in environment.possible_agents
     }
 
@@ -205,24 +203,19 @@ def _asynchronous(algo: IMPALASettings | APPOSettings, ray: RaySettings) -> IMPA
 
 def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     """Double dueling DQN with a replay of every policy's own steps."""
+    buffer, runners = "MultiAgentEpisodeReplayBuffer", ray.num_env_runners
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
     config = DQNConfig(FaultTolerantDQN).env_runners(rollout_fragment_length=8)
     return config.reporting(min_sample_timesteps_per_iteration=dqn.iteration_steps).training(
         gamma=dqn.gamma,
         lr=dqn.learning_rate,
-        replay_buffer_config={
-            "type": "MultiAgentEpisodeReplayBuffer",
-            "capacity": dqn.replay_steps,
-        },
+        replay_buffer_config={"type": buffer, "capacity": dqn.replay_steps},
         num_steps_sampled_before_learning_starts=dqn.warmup_steps,
         target_network_update_freq=dqn.target_update_steps,
         train_batch_size_per_learner=dqn.batch_size,
         # RLlib counts steps replayed for each one sampled, and one runner more than there are.
-        training_intensity=dqn.updates_per_step
-        * dqn.batch_size
-        * (ray.num_env_runners or 1)
-        / (ray.num_env_runners + 1),
+        training_intensity=dqn.updates_per_step * dqn.batch_size * (runners or 1) / (runners + 1),
     )
 
 

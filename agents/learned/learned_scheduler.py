@@ -40,9 +40,8 @@ class LearnedScheduler(Scheduler):
         sha256: hash of its files.
 
     Raises:
-        InputError: the folder is missing or damaged, layout, memory tiers, bid levels or features
-            do not fit, the policy chooses who goes next where nobody waits, or splits currencies of
-            tenants where these do not take turns by tickets.
+        InputError: the folder is missing or damaged, the policy does not fit the cluster or
+            `agents`, or it has agents for whom there is no queue, or no tenants.
     """
 
     def __init__(

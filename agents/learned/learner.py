@@ -27,7 +27,6 @@ from agents.learned.loss import MEANS, as_sampled, named_losses, parts_of, ppo_l
 PROGRESS_STEPS = 1_000_000
 # The part of the learner's state that holds where its stream of shuffles is.
 SHUFFLE = "shuffle"
-NO_ROWS = torch.empty(0, dtype=torch.int64)
 # A behaviour log-probability so high that V-trace's ratio of probabilities is 0 in float32.
 NO_WEIGHT = 50.0
 
@@ -144,7 +143,7 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         parameters = self.get_parameters(module)
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
         parts = parts_of(module.action_space)
-        rows, sampled = NO_ROWS, {}
+        rows, sampled = torch.empty(0, dtype=torch.int64), {}
         if batch is not None:
             rows, sampled = batch[Columns.LOSS_MASK].nonzero().flatten(), as_sampled(batch, parts)
         most = torch.tensor(len(rows))

@@ -26,6 +26,10 @@ from env.learn.agent import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 DESCRIPTION = "policy.json"
+WEIGHTS = ".safetensors"
+DAMAGES = (SafetensorError, TypeError, AttributeError, LookupError, ValueError, RuntimeError)
+"""What safetensors raises, for number formats that numpy does not have too, and, the last one,
+torch for weights that a network does not have."""
 SHARED_KINDS = ("server", "tenant")
 """Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
 PACKAGES = ("numpy", "ray", "torch")
@@ -221,7 +225,7 @@ def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about:
         for name, network in networks.items():
             # safetensors' own files could be read by nobody else, whatever the umask.
             weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
-            (fresh / _file(name)).write_bytes(save(weights))
+            (fresh / f"{name}{WEIGHTS}").write_bytes(save(weights))
         (fresh / DESCRIPTION).write_text(json.dumps(description.model_dump(), indent=2) + "\n")
 
 
@@ -240,30 +244,20 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
     networks = {}
     left = MOST_BYTES  # of all weights together
     for name, sizes in description.networks.items():
-        content = contents[_file(name)] = read_bytes(folder / _file(name), left, inside=folder)
+        file = folder / f"{name}{WEIGHTS}"
+        content = contents[file.name] = read_bytes(file, left, inside=folder)
         left -= len(content)
-        networks[name] = _network_of(content, sizes, folder / _file(name))
+        try:
+            arrays = load(content)
+            with torch.device("meta"):  # nothing is drawn at random
+                network = networks[name] = SetPolicyNetwork(sizes).eval()
+            tensors = {key: torch.tensor(array) for key, array in arrays.items()}
+            network.load_state_dict(tensors, assign=True)
+        except DAMAGES as error:
+            raise InputError(one_line(f"{file}: damaged, {error}")) from None
+        for key, array in arrays.items():
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise InputError(f"{file}: {key} holds {array.dtype}, finite float32 is needed")
     torch.set_num_threads(1)
     digest = hashlib.sha256(b"".join(contents[name] for name in sorted(contents)))
     return LearnedPolicy(description, networks, digest.hexdigest())
-
-
-def _file(name: str) -> str:
-    return f"{name}.safetensors"
-
-
-def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetwork:
-    try:
-        arrays = load(content)
-        with torch.device("meta"):  # nothing is drawn at random
-            network = SetPolicyNetwork(sizes).eval()
-        tensors = {key: torch.tensor(array) for key, array in arrays.items()}
-        network.load_state_dict(tensors, assign=True)
-    # safetensors raises all but the last for number formats that numpy does not have, torch the
-    # last for weights that `sizes` do not ask for.
-    except (SafetensorError, TypeError, AttributeError, LookupError, ValueError, RuntimeError) as e:
-        raise InputError(one_line(f"{path}: damaged, {e}")) from None
-    for key, array in arrays.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise InputError(f"{path}: {key} holds {array.dtype}, finite float32 is needed")
-    return network

@@ -163,7 +163,9 @@ class RunLog(AbstractContextManager["RunLog"]):
             progress: share of the budget that is used.
         """
         for name, value in measures.items():
-            self._writer.add_scalar(_tag(name), value, global_step=state.env_steps)
+            card = next((card for card, names in CARDS.items() if name in names), OTHER)
+            tag = name if "/" in name else f"{card}/{name}"
+            self._writer.add_scalar(tag, value, global_step=state.env_steps)
         self._writer.flush()
         row = {name: f"{value:.6g}" for name, value in measures.items()}
         row["seconds"] = f"{state.seconds:.1f}"
@@ -191,11 +193,3 @@ class RunLog(AbstractContextManager["RunLog"]):
                 f"best {best}  left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
                 flush=True,
             )
-
-
-def _tag(name: str) -> str:
-    """What TensorBoard calls a curve: `card/name`."""
-    if "/" in name:
-        return name
-    card = next((card for card, names in CARDS.items() if name in names), OTHER)
-    return f"{card}/{name}"

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.learned.chunk import Chunk, Steps
+from agents.learned.chunk import Chunk, Recorder, Steps
 from agents.learned.compiled_policy import writer_of
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
-from agents.learned.recorder import Recorder
 from env.base.jit import compiled
 from env.learn.batch import Batch
 from env.learn.loops import NOBODY
