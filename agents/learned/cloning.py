@@ -49,7 +49,6 @@ def demonstrate(
     teacher: str,
     decisions: int,
     world: Mapping[str, Any],
-    *,
     every: int = 1,
     share_type_policy: bool = True,
     seed: int = 0,
@@ -137,15 +136,9 @@ class Lesson:
         self._settings = settings
         self._rng = np.random.default_rng(seed)
         self._learned, self._held_out = {}, {}
-        demonstrations = demonstrate(
-            teacher,
-            settings.decisions,
-            world,
-            every=settings.every,
-            share_type_policy=share_type_policy,
-            seed=seed,
-        )
-        for policy, columns in demonstrations.items():
+        decisions, every = settings.decisions, settings.every
+        demonstrated = demonstrate(teacher, decisions, world, every, share_type_policy, seed)
+        for policy, columns in demonstrated.items():
             rows = len(columns[Columns.ACTIONS])
             first = rows - max(1, round(settings.held_out * rows))
             tensors = tree.map_structure(torch.from_numpy, columns)

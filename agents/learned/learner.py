@@ -125,11 +125,7 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         return {}, losses, {}
 
     def _train(self, module_id: str, batch: dict[str, Any] | None) -> dict[str, float]:
-        """Takes all gradient steps of a module.
-
-        Args:
-            module_id: of the module.
-            batch: rows of this learner; None if it has none.
+        """Takes all gradient steps of a module, for which this learner may have no rows.
 
         Returns:
             The losses at the last step, empty if no learner has rows to train on.
@@ -184,12 +180,9 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     def _mean(
         self, of_rows: Callable[[Tensor], Tensor], share: Tensor, parameters: Sequence[Tensor]
     ) -> Tensor:
-        """The mean over the rows of all learners; this one's are shared out among its threads.
+        """The mean of `of_rows` over the rows of all learners; threads share those of this one.
 
-        Args:
-            of_rows: means over rows (gradients, then what `ppo_losses` gives), flat.
-            share: this learner's rows; maybe none.
-            parameters: of the module.
+        `of_rows` gives means over rows, flat: gradients, then what `ppo_losses` gives.
         """
         parts = [part for part in share.tensor_split(self.config.threads_per_learner) if len(part)]
         size = sum(each.numel() for each in parameters) + MEANS

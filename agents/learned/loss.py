@@ -27,13 +27,8 @@ MEANS = 9
 def as_sampled(batch: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:
     """The columns of a train batch that networks and loss need, whatever the policy is by now.
 
-    Args:
-        batch: as RLlib's learners take it.
-        parts: as `parts_of` gives them.
-
-    Returns:
-        Those columns; of `actions` the logits of what was chosen, int64 (N, parts), and of
-        `action_dist_inputs` the logarithms of all probabilities (N, A).
+    In place of `actions` it has the logits of what was chosen, int64 (N, parts), in place of
+    `action_dist_inputs` the logarithms of all probabilities (N, A).
     """
     columns = (Columns.OBS, Columns.ACTION_LOGP, Columns.ADVANTAGES, Columns.VALUE_TARGETS)
     actions = batch[Columns.ACTIONS].long()

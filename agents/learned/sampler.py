@@ -1,7 +1,6 @@
 """Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,38 +15,41 @@ from env.learn.loops import NOBODY
 
 
 @compiled
-def choose(logits, begin, end, part, explore, chances, actions, logp):
-    """Chooses a part of every row's action by the logits in columns `begin` to `end`.
+def choose(logits, bids, explore, chances, actions, logp):
+    """Chooses every row's action: one of all columns, or a bid and one of the others.
 
     Args:
         logits: (rows, A) float32.
-        begin, end: columns.
-        part: column of `chances` and `actions`.
+        bids: B, 0 where agents do not bid.
         explore: draw from the probabilities; else the likeliest.
         chances: (rows, parts) between 0 and 1, to draw with.
         actions: out, (rows, parts) int64.
         logp: out, (rows,) float32, the logarithm of the probability is added.
     """
-    for row in range(len(logits)):
-        chosen = begin
-        for column in range(begin + 1, end):
-            if logits[row, column] > logits[row, chosen]:
-                chosen = column
-        highest = logits[row, chosen]
-        total = 0.0
-        for column in range(begin, end):
-            if logits[row, column] > MASKED_LOGIT:
-                total += np.exp(logits[row, column] - highest)
-        if explore:
-            left = chances[row, part] * total
+    rows, parts = actions.shape
+    for part in range(parts):
+        begin = part * bids
+        end = bids if part + 1 < parts else logits.shape[1]
+        for row in range(rows):
+            chosen = begin
+            for column in range(begin + 1, end):
+                if logits[row, column] > logits[row, chosen]:
+                    chosen = column
+            highest = logits[row, chosen]
+            total = 0.0
             for column in range(begin, end):
                 if logits[row, column] > MASKED_LOGIT:
-                    chosen = column
-                    left -= np.exp(logits[row, column] - highest)
-                    if left < 0.0:
-                        break
-        actions[row, part] = chosen - begin
-        logp[row] += logits[row, chosen] - highest - np.log(total)
+                    total += np.exp(logits[row, column] - highest)
+            if explore:
+                left = chances[row, part] * total
+                for column in range(begin, end):
+                    if logits[row, column] > MASKED_LOGIT:
+                        chosen = column
+                        left -= np.exp(logits[row, column] - highest)
+                        if left < 0.0:
+                            break
+            actions[row, part] = chosen - begin
+            logp[row] += logits[row, chosen] - highest - np.log(total)
 
 
 class Sampler:
@@ -96,7 +98,13 @@ class Sampler:
                 for name, own in recorder.by_policy(acting).items():
                     if len(rows := np.flatnonzero(own)):
                         write_logits[name](seen, rows, logits)
-                actions, logp = self._choose(logits, recorder.bids, explore)
+                actions = np.empty((len(acting), 2 if recorder.bids else 1), np.int64)
+                chances, logp = (
+                    self._random.random(actions.shape),
+                    np.zeros(len(acting), np.float32),
+                )
+                choose(logits, recorder.bids, explore, chances, actions, logp)
+                actions = actions if recorder.bids else actions[:, 0]
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
             earned, done = batch.step()
@@ -123,16 +131,3 @@ class Sampler:
         self._random.bit_generator.state = state["random"]
         for turn, recorder in self._recorders.items():
             recorder.set_state(state["open"][turn.agents[0].kind])
-
-    def _choose(
-        self, logits: np.ndarray, bids: int, explore: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Actions (rows,) or (rows, 2), and the logarithms of their probabilities (rows,)."""
-        rows, choices = logits.shape
-        columns = [0, bids, choices] if bids else [0, choices]
-        actions = np.empty((rows, len(columns) - 1), np.int64)
-        logp = np.zeros(rows, np.float32)
-        chances = self._random.random(actions.shape)
-        for part, (begin, end) in enumerate(pairwise(columns)):
-            choose(logits, begin, end, part, explore, chances, actions, logp)
-        return (actions if bids else actions[:, 0]), logp
