@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch import nn
 
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from env.base.jit import compiled
@@ -227,9 +226,9 @@ def _compiled_writer(network: SetPolicyNetwork) -> WriteLogits:
 
 def _weights_of(network: SetPolicyNetwork) -> Weights:
     sizes, width = network.sizes, network.sizes.hidden[0]
-    first, *others = _linear(network.embed)
+    first, *others = cast(Any, network.embed)[::2]  # without the ReLUs between
     of_item, of_context = first.weight.split([sizes.item, sizes.context], dim=1)
-    score, choice = _linear(network.score)
+    score, _, choice = cast(Any, network.score)
     of_embedded, of_pooled = score.weight.split([width, 2 * width], dim=1)
     bid, bid_bias = torch.zeros(0, 2 * width), torch.zeros(0)
     if sizes.bids:
@@ -248,7 +247,3 @@ def _weights_of(network: SetPolicyNetwork) -> Weights:
         "bid_bias": bid_bias,
     }
     return Weights(**{key: np.array(each.detach(), order="C") for key, each in tensors.items()})
-
-
-def _linear(layers: nn.Sequential) -> list[nn.Linear]:
-    return [each for each in layers if isinstance(each, nn.Linear)]

@@ -99,10 +99,8 @@ class Sampler:
                     if len(rows := np.flatnonzero(own)):
                         write_logits[name](seen, rows, logits)
                 actions = np.empty((len(acting), 2 if recorder.bids else 1), np.int64)
-                chances, logp = (
-                    self._random.random(actions.shape),
-                    np.zeros(len(acting), np.float32),
-                )
+                chances = self._random.random(actions.shape)
+                logp = np.zeros(len(acting), np.float32)
                 choose(logits, recorder.bids, explore, chances, actions, logp)
                 actions = actions if recorder.bids else actions[:, 0]
                 batch.act(turn, actions)
