@@ -25,7 +25,6 @@ from env.base.errors import InputError, located
 from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
-from env.sim.declared.rules import PLACEMENTS
 from env.sim.view.raw_env import RawEnv
 
 LONGEST_NAME = 100
@@ -104,9 +103,9 @@ class OwnRule(Scheduler):
             rule = self._rule = classes[code.name](**code.parameters)
         for attribute in ("kind", "fit", "order", "tiers", "asked"):
             setattr(self, attribute, getattr(rule, attribute, getattr(Scheduler, attribute)))
-        for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
-            if word not in allowed:
-                raise InputError(f"{code}: {short(word)} found, allowed: {listed(allowed)}")
+        if self.kind not in get_args(Kind):
+            allowed = listed(get_args(Kind))
+            raise InputError(f"{code}: kind is {short(self.kind)}, allowed: {allowed}")
         for method in ("reset", "choose"):
             if not hasattr(rule, method):
                 raise InputError(f"{code} has no method {method}, reset and choose are needed")

@@ -14,13 +14,14 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.appo import APPOConfig
 from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from agents.learned.advantages import ChunksToBatch
-from agents.learned.cloning import Cloning, CloningConfig, Lesson
+from agents.learned.cloning import Cloning, Lesson
 from agents.learned.env_runner import (
     BatchEnvRunner,
     FastPPOConfig,
@@ -55,11 +56,6 @@ from run.settings import (
     RaySettings,
     TrainSettings,
 )
-
-# Seconds after which a remote runner that has not sampled its part counts as lost.
-SAMPLE_TIMEOUT = 600.0
-# Seconds that an iteration waits for lost runners to come back, while others are there.
-PROBE_TIMEOUT = 1.0
 
 PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
 
@@ -115,14 +111,14 @@ def run_config(
         env_runner_cls=config.env_runner_cls or SeededEnvRunner,
         num_env_runners=ray.num_env_runners,
         num_envs_per_env_runner=ray.envs_per_runner,
-        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
-        sample_timeout_s=SAMPLE_TIMEOUT,
+        # Seconds until a remote runner counts as lost: its first sample compiles the simulator.
+        sample_timeout_s=600.0,
     )
     config.fault_tolerance(
         restart_failed_env_runners=ray.restart_failed_runners,
         env_runner_restore_timeout_s=60 * ray.wait_for_runners,
-        # A runner that is started anew answers when it is up, or in a later iteration.
-        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
+        # Seconds that an iteration waits for lost runners to come back, while others are there.
+        env_runner_health_probe_timeout_s=1.0,
     )
     # A learner in this process has a core of its own when runners sample elsewhere.
     config.learners(num_learners=ray.num_learners)
@@ -219,9 +215,9 @@ def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     )
 
 
-def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
+def _bc(bc: BCSettings, ray: RaySettings) -> PPOConfig:
     """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
-    config = CloningConfig(Cloning).env_runners(explore=False)
+    config = PPOConfig(Cloning).env_runners(explore=False)
     return config.training(
         lr=bc.cloning.learning_rate,
         train_batch_size_per_learner=bc.iteration_steps,

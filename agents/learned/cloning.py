@@ -206,19 +206,14 @@ def _parts(module: RLModule, columns: Columnar) -> Iterable[tuple[Tensor, Tensor
     return zip(logits, actions.reshape(len(actions), -1).unbind(dim=1), strict=True)
 
 
-class CloningConfig(PPOConfig):
-    """RLlib's configuration of `Cloning`; `lesson` makes what is learned."""
-
-    lesson: Callable[[], Lesson]
-
-
 class Cloning(FaultTolerantPPO):
     """`algo=bc`: an iteration goes through the teacher's decisions, then plays to measure its J.
 
-    Of PPO it has the learner, with its networks and optimisers, and no loss.
+    Of PPO it has the learner, with its networks and optimisers, and no loss. In its configuration
+    `lesson` makes the `Lesson`.
     """
 
-    def setup(self, config: CloningConfig) -> None:
+    def setup(self, config: PPOConfig) -> None:
         """Asks the teacher."""
         super().setup(config)
         self._lesson = config.lesson()
