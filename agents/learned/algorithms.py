@@ -263,9 +263,8 @@ def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
 def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) -> int:
     """The seed of the part of a run that starts at an iteration.
 
-    The fast sampler's state is in the checkpoints of a run that samples in its own process:
-    resumed with as many threads and environments, it goes on exactly, with the same seed. Other
-    resumed runs go on with the next draws of their seed instead of repeating their first episodes.
+    A run that samples fast, in its own process, keeps its seed, as its checkpoints have the state
+    of its sampler. Other resumed runs would repeat their first episodes with it.
     """
     if isinstance(algo, PPOSettings) and algo.sampler == "fast" and ray.num_env_runners == 0:
         return seed

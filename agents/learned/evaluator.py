@@ -63,6 +63,6 @@ class Evaluator:
             self._cost = time.monotonic() - started
             state.evaluated, state.difference = state.iteration, self._last.difference
             state.evaluating += self._cost
-            before = state.difference if state.best is None else state.best
-            state.best = min(before, state.difference)
+            if state.best is None or state.difference < state.best:
+                state.best = state.difference
         return self._last

@@ -12,9 +12,6 @@ from ray.rllib.algorithms.ppo import PPO
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-# Seconds between two looks at whether a runner has come back.
-LOOK_EVERY = 1.0
-
 
 class RunnersLost(RuntimeError):
     """There are no runners, and nothing was sampled for longer than a run waits."""
@@ -61,7 +58,7 @@ class FaultTolerant(Algorithm):
                 )
             if not remote or env_runner_group.num_healthy_remote_env_runners():
                 return restored
-            time.sleep(LOOK_EVERY)
+            time.sleep(1.0)  # until the next look at whether a runner has come back
 
 
 class FaultTolerantPPO(FaultTolerant, PPO):

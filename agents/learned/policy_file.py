@@ -35,7 +35,6 @@ SHARED_KINDS = ("server", "tenant")
 PACKAGES = ("numpy", "ray", "torch")
 ALL = slice(None)
 MOST_DESCRIPTION_BYTES = 10_000_000
-"""Of policy.json."""
 
 Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
 PolicyName = Annotated[str, Field(pattern=r"^[^/\p{C}]+$")]

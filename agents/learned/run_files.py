@@ -23,9 +23,6 @@ from env.workloads.traces.trace_samples import assumed_of_trace
 from run.run_folder import ASSUMPTIONS, first_difference
 from run.settings import TRAINING_WORLD, TrainSettings
 
-NETWORKS = ("name", "hidden", "network", "message_rounds")
-"""Settings of every algorithm without which its checkpoints are for other networks."""
-
 
 def check_resume(settings: TrainSettings, path: str) -> None:
     """Refuses a checkpoint of other networks, another world or other held-out episodes.
@@ -61,9 +58,10 @@ def check_resume(settings: TrainSettings, path: str) -> None:
 
 def _lasting(config: Mapping[str, Any]) -> dict[str, Any]:
     """Without which the networks do not fit, or the best policy so far was so elsewhere."""
+    networks = ("name", "hidden", "network", "message_rounds")
     return {
         **{group: config[group] for group in TRAINING_WORLD},
-        "algo": {key: config["algo"].get(key) for key in NETWORKS},
+        "algo": {key: config["algo"].get(key) for key in networks},
         "held_out": {**config["held_out"], "share": None},
     }
 

@@ -115,12 +115,11 @@ class Sampler:
 
     def get_state(self) -> dict[str, Any]:
         """Everything that sampling goes on from."""
+        recorders = self._recorders.items()
         return {
             "batch": self.batch.get_state(),
             "random": self._random.bit_generator.state,
-            "open": {
-                turn.agents[0].kind: each.get_state() for turn, each in self._recorders.items()
-            },
+            "open": {turn.agents[0].kind: each.get_state() for turn, each in recorders},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -39,11 +39,9 @@ def search(
     """Runs all trials and keeps the policy of the best; `trials.csv` has a row for each.
 
     Args:
-        settings: of the run; its `tune` is the search.
-        config: the composed configuration.
+        settings, config, folder: of the run, checked and as composed; `tune` is the search.
         shown: the part of it by which TensorBoard tells runs apart.
         learn: a training, that of train.py in a world of its own.
-        folder: of the run.
 
     Returns:
         What the policy of the best trial comes to.
