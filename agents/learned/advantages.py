@@ -48,8 +48,7 @@ class ChunksToBatch(ConnectorV2):
         device = next(module.parameters()).device
         obs = {name: _tensor(column, device) for name, column in steps.obs.items()}
         values, estimates = values_of(module, obs), np.empty(len(steps))
-        discounts = self.gamma, self.gae_lambda
-        advantages(steps.rewards, steps.following, values, *discounts, estimates)
+        advantages(steps.rewards, steps.following, values, self.gamma, self.gae_lambda, estimates)
         trained = steps.following != OPEN
         columns = {
             Columns.ACTIONS: steps.actions,

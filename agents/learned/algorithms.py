@@ -236,10 +236,7 @@ def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
 
 
 def set_progress(algorithm: Algorithm, progress: float) -> None:
-    """Tells every learner which share (0 to 1) of the run's budget is used.
-
-    Those of dqn and bc have no schedules over the budget.
-    """
+    """Tells the learners with schedules over the budget which share (0 to 1) of it is used."""
 
     def move(learner: Learner) -> None:
         if isinstance(learner, OverBudget):

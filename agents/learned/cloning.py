@@ -53,7 +53,7 @@ def demonstrate(
     share_type_policy: bool = True,
     seed: int = 0,
 ) -> dict[str, Columnar]:
-    """Records what a baseline decides in training episodes, as its agents would.
+    """Records, by policy, what a baseline decides in training episodes, as its agents would.
 
     Args:
         teacher: a name of conf/baseline, or the path of such a file.
@@ -62,9 +62,6 @@ def demonstrate(
         every: one decision in so many is kept. Neighbours are alike.
         share_type_policy: see `policy_of`.
         seed: of the episodes and of what the teacher draws.
-
-    Returns:
-        By policy.
 
     Raises:
         InputError: there is no such baseline, it gives a function memory that is none of the

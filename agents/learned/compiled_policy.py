@@ -188,10 +188,9 @@ def can_compile(network: SetPolicyNetwork) -> bool:
 
 def writer_of(network: SetPolicyNetwork) -> WriteLogits:
     """What writes the logits of a network as it is now; compiled, it has copied the weights."""
-    return _compiled_writer(network) if can_compile(network) else _torch_writer(network)
+    if can_compile(network):
+        return _compiled_writer(network)
 
-
-def _torch_writer(network: SetPolicyNetwork) -> WriteLogits:
     def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
         own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
         with TORCH_LOCK:

@@ -18,8 +18,6 @@ from agents.learned.sampler import Sampler
 from env.learn.multi_agent import ServerlessEnv
 
 EPISODE_METRICS = "episode_metrics"
-EVERY_ONE = "item_series"
-"""How RLlib reduces values of which each counts once."""
 BATCH = "batch"
 """The part of a fast runner's state with which sampling continues exactly."""
 
@@ -64,7 +62,7 @@ def log_infos(episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwarg
     """Logs the `episode_metrics` that the environment puts in the last infos of an episode."""
     infos = episode.get_infos(-1).values()
     metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
-    metrics_logger.log_dict(metrics, key=EPISODE_METRICS, reduce=EVERY_ONE)
+    metrics_logger.log_dict(metrics, key=EPISODE_METRICS, reduce="item_series")
 
 
 class FastPPOConfig(PPOConfig):
@@ -153,7 +151,7 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
         for sampler in self.samplers:
             for ended in sampler.batch.ended:
-                self.metrics.log_dict(ended.metrics, key=EPISODE_METRICS, reduce=EVERY_ONE)
+                self.metrics.log_dict(ended.metrics, key=EPISODE_METRICS, reduce="item_series")
             sampler.batch.ended.clear()
         return chunks
 

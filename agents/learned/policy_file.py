@@ -32,7 +32,6 @@ DAMAGES = (SafetensorError, TypeError, AttributeError, LookupError, ValueError, 
 torch for weights that a network does not have."""
 SHARED_KINDS = ("server", "tenant")
 """Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
-PACKAGES = ("numpy", "ray", "torch")
 ALL = slice(None)
 MOST_DESCRIPTION_BYTES = 10_000_000
 
@@ -215,7 +214,7 @@ def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about:
         about: features, layout, memory_tiers, objective and config of `PolicyDescription`.
     """
     sizes = {name: network.sizes for name, network in networks.items()}
-    versions = {package: version(package) for package in PACKAGES}
+    versions = {package: version(package) for package in ("numpy", "ray", "torch")}
     description = PolicyDescription(format=1, networks=sizes, versions=versions, **about)
     with folder_written_whole(folder) as fresh:
         fresh.mkdir(parents=True)

@@ -65,8 +65,7 @@ CHARTS = {
     }
 }
 """TensorBoard's page CUSTOM SCALARS: curves that belong together in one chart."""
-# Seconds between lines.
-LINE_EVERY = 10.0
+LINE_EVERY = 10.0  # seconds
 
 
 def episodes_of(result: Mapping[str, Any]) -> dict[str, list[float]]:
