@@ -132,14 +132,12 @@ def learn(
     algorithm = build(run_config(settings, world, spaces, state.iteration), stored)
     if stored is None:
         # Before any reward, what a hand-written scheduler would do.
-        shared, seed = settings.agents.share_type_policy, algorithm.config.seed
-        agreement = warm_start(algorithm, settings.algo, world, shared, seed)
-        for policy, share in agreement.items():
+        for policy, share in warm_start(algorithm, settings, world).items():
             print(f"warm start: {policy} repeats {share:.1%} of held-out decisions")
     evaluator = Evaluator(evaluate, settings.held_out.share)
 
     def save() -> None:
-        write_policy(folder / "policy", algorithm, environment, settings, config)
+        write_policy(folder / "policy", algorithm, environment, config)
         kept = settings.checkpoint.keep
         checkpoint.save_checkpoint(algorithm, folder, state, config, kept)
 
@@ -147,8 +145,7 @@ def learn(
     progress = settings.budget.progress(state.seconds, state.iteration)
     lost: RunnersLost | None = None
     runners = settings.ray.num_env_runners
-    with RunLog(folder, spaces, runners, state) as log, stopping as stop:
-        log.write_settings(shown)
+    with RunLog(folder, spaces, runners, state, shown) as log, stopping as stop:
         while progress < 1 and not stop.asked:
             # Learning rate and entropy fall with the share of the budget that is used.
             set_progress(algorithm, progress)
@@ -173,7 +170,7 @@ def learn(
 
             # Keep what shall outlive a crash.
             if state.is_best:
-                write_policy(folder / "policy_best", algorithm, environment, settings, config)
+                write_policy(folder / "policy_best", algorithm, environment, config)
             if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
                 save()
                 saved = state.seconds

@@ -15,6 +15,7 @@ from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
+from env.sim.declared.rules import PLACEMENTS
 from run.command import CONF
 
 ALL = "all"
@@ -36,7 +37,10 @@ class ComposedScheduler(Scheduler):
         self.name = name
         self.kind = "reference" if config.placement.is_reference else "baseline"
         self.order = None if isinstance(config.order, Submission) else config.order
-        self.fit = config.placement.fit if isinstance(config.memory, Required) else "asked"
+        if isinstance(config.memory, Required):
+            # Where functions wait centrally the engine places by itself, if it has the rule.
+            own = (rule for rule in PLACEMENTS if rule == config.placement.name)
+            self.fit = next(own, "asked")
         self.tiers = (config.memory.ratio,)
         self._config = config
 
@@ -46,11 +50,11 @@ class ComposedScheduler(Scheduler):
 
 
 def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
-    """Names of the files of conf/baseline: who places at once, or who dispatches from a queue.
+    """Names of the files of conf/baseline that place at once, or that dispatch from a queue.
 
     With `funded` those by which tenants take turns, too.
     """
-    orders = {name: _config(_file(name)).order for name in _names()}
+    orders = {name: _config(name).order for name in _names()}
     return [
         name
         for name, order in orders.items()
@@ -71,7 +75,7 @@ def make_baselines(
     """The named baselines.
 
     Args:
-        names: of files of conf/baseline, or paths of such files; these are called by their name
+        names: of files of conf/baseline, or paths of such files, which are called by their name
             without folder and ending. `ORDER+NAME` takes the order of one and the rest of another,
             where tenants take turns also the order of another within a tenant.
         queued: whether functions wait centrally.
@@ -84,39 +88,31 @@ def make_baselines(
     """
     configs: dict[str, BaselineConfig] = {}
     for given in names:
-        *orders, last = _parts(given)
-        file = _file(last)
-        name = "+".join([*orders, file.stem])
+        name, config = _composed(given)
         if name in configs:
             raise InputError(f"baselines: '{name}' is given twice")
-        configs[name] = _composed(given, orders, _config(file))
-        _check_world(name, configs[name], queued, forks, funded)
+        _check_world(name, config, queued, forks, funded)
+        configs[name] = config
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 
 
-def _parts(given: str) -> list[str]:
-    """`ORDER+NAME` in its parts: the names of orders, then that of a file, or its path."""
-    order, _, rest = given.partition("+")
-    return [given] if order == given or order not in _names() else [order, *_parts(rest)]
-
-
-def _composed(given: str, orders: Sequence[str], config: BaselineConfig) -> BaselineConfig:
-    """A baseline whose order is that of others; the last one comes first."""
-    for place, name in reversed(list(enumerate(orders))):
-        order = _config(_file(name)).order
-        if place < len(orders) - 1 and not isinstance(order, InTurn):
-            raise InputError(
-                f"baselines: '{given}': an order before another one is by tickets, '{name}' is not"
-            )
-        if isinstance(order, InTurn) and not isinstance(config.order, Submission):
-            if isinstance(order.within, Workflows):
-                raise InputError(
-                    f"baselines: '{given}': '{name}' says who goes next within a tenant"
-                )
-            tree = order.model_dump() | {"within": config.order.model_dump()}
-            order = validated(type(order), tree, f"baselines: '{given}'")
-        config = config.model_copy(update={"order": order})
-    return config
+def _composed(given: str) -> tuple[str, BaselineConfig]:
+    """Name and rules of a baseline: of a file, or with the order of another one before it."""
+    first, plus, rest = given.partition("+")
+    if not plus or first not in _names():
+        return Path(given).stem, _config(given)
+    name, config = _composed(rest)
+    order = _config(first).order
+    if "+" in name and not isinstance(order, InTurn):
+        raise InputError(
+            f"baselines: '{given}': an order before another one is by tickets, '{first}' is not"
+        )
+    if isinstance(order, InTurn) and not isinstance(config.order, Submission):
+        if isinstance(order.within, Workflows):
+            raise InputError(f"baselines: '{given}': '{first}' says who goes next within a tenant")
+        tree = order.model_dump() | {"within": config.order.model_dump()}
+        order = validated(type(order), tree, f"baselines: '{given}'")
+    return f"{first}+{name}", config.model_copy(update={"order": order})
 
 
 def _check_world(
@@ -139,20 +135,16 @@ def _check_world(
         )
 
 
-def _file(given: str) -> Path:
-    """The file of a baseline, of which its name or its path is given."""
-    if Path(given).suffix in (".yaml", ".yml"):
-        return Path(given)
-    if given not in _names():
-        raise InputError(f"baselines: '{given}' is unknown, {nearest(given, _names())}")
-    return CONF / "baseline" / f"{given}.yaml"
-
-
 def _names() -> list[str]:
     return sorted(path.stem for path in (CONF / "baseline").glob("*.yaml"))
 
 
-def _config(file: Path) -> BaselineConfig:
-    # Errors call those of conf/baseline as in the project's folder.
-    shown = f"conf/{file.relative_to(CONF)}" if file.is_relative_to(CONF) else str(file)
+def _config(given: str) -> BaselineConfig:
+    """The rules of a file, of which the name in conf/baseline or the path is given."""
+    shown, file = given, Path(given)
+    if file.suffix not in (".yaml", ".yml"):
+        if given not in _names():
+            raise InputError(f"baselines: '{given}' is unknown, {nearest(given, _names())}")
+        shown = f"conf/baseline/{given}.yaml"
+        file = CONF / "baseline" / f"{given}.yaml"
     return validated(BaselineConfig, read_yaml(file, shown), shown)

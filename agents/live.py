@@ -1,7 +1,7 @@
-"""A scheduler in production: a cluster that is told what really happens, and asked for placements.
+"""A scheduler in production: events are reported to a cluster, which is asked for placements.
 
-Its state is the simulator's, so that every scheduler works as it does in an evaluation. Events come
-with the times at which they happened. What has not happened yet is projected as in the simulator.
+Its state is the simulator's, so that every scheduler works as it does in an evaluation. What has
+not been reported yet is projected as in the simulator.
 """
 
 from __future__ import annotations
@@ -55,14 +55,13 @@ class Assignment(NamedTuple):
 
 
 class LiveCluster:
-    """A cluster as it really is, as far as it has been told, and a scheduler who is asked.
+    """A cluster as it really is, as far as that has been reported, and a scheduler that is asked.
 
     The world is the plain one of docs/model.md: functions are placed once they are ready, servers
-    are started by placements and leased by the hour. All times are seconds since some moment of the
-    caller's choice. Every method takes the time at which something happened. It raises `InputError`
-    if that is before the time of the last call, if it names what there is not, or if what it
-    reports cannot be now, such as the end of a function that has not started. What raises it has
-    changed nothing.
+    are started by placements and leased by the hour. Every method takes the time at which something
+    happened, in seconds since a moment of the caller's choice. It raises `InputError`, and changes
+    nothing, if that is before the time of the last call, if a name is unknown, or if what it
+    reports cannot be now, such as the end of a function that has not started.
 
     Args:
         cluster: the servers there can be; all are off.
@@ -101,8 +100,7 @@ class LiveCluster:
             )
         check_rates(cluster)
         self.env = _LiveEnv(workflows, cluster, most_active)
-        self._objective = objective
-        self._scheduler = scheduler
+        self._objective, self._scheduler = objective, scheduler
         self._slots: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._started = np.zeros(len(self.env.state.functions), np.bool_)
@@ -122,7 +120,6 @@ class LiveCluster:
             workflow: what it is called from now on, as long as it is active.
             template: name of one of `workflows`.
         """
-        time = self._moment(time)
         state = self.env.state
         if workflow in self._slots:
             raise InputError(f"workflow {short(workflow)} is active already")
@@ -133,7 +130,7 @@ class LiveCluster:
             raise InputError(
                 f"{len(state.workflows)} workflows are active: a larger most_active is needed"
             )
-        self._pass(time)
+        time = self._pass(time)
         slot = int(state.free_slots[state.cluster[0]["first_free_slot"]])
         self.env.arrive(slot, time, self._templates[template])
         self._slots[workflow], self._names[slot] = slot, workflow
@@ -142,64 +139,53 @@ class LiveCluster:
         """Where the next function that is ready is to run; None if none can be placed now.
 
         It counts as placed from now on; what no server in service holds waits. To be asked until it
-        says None after `arrived`, `finished`, `server_gone` and `server_back`.
+        returns None after `arrived`, `finished`, `server_gone` and `server_back`.
 
         Raises:
             InputError: the scheduler chose what is not possible; the function then waits on.
                 Whatever else the scheduler raises changes nothing either.
         """
-        time = self._moment(time)
-        if not self.env.state.cluster[0]["queue_size"]:
-            self._pass(time, all_told=True)
-            return None
-        with self.env.undone_if_raised():
-            self._pass(time, all_told=True)
-            return self._decided(time) if self.env.decides() else None
-
-    def _decided(self, time: float) -> Assignment:
-        """The current function placed as the scheduler says."""
         env, state = self.env, self.env.state
-        decision = Decision(env, self._objective, self._scheduler.tiers, self._rng)
-        with located(f"scheduler {self._scheduler.name}"):
-            node, memory_alloc = decision.placement(self._scheduler.choose(decision))
-            where = env.place_of(node)
-            fits = 1 <= memory_alloc <= state.nodes[node]["memory"]
-            if not fits or not suits(state, node, memory_alloc):
-                raise InputError(
-                    f"{memory_alloc} MB on NUMA node {where[2]} of server {where[0]} {where[1]} "
-                    "are not possible"
-                )
-        server = int(state.nodes[node]["server"])
-        starts = not state.servers[server]["expiration_time"] > time
-        function = decision.function
-        env.place(node, memory_alloc)
+        if not state.cluster[0]["queue_size"]:
+            self._pass(time, all_reported=True)
+            return None
+        with env.undone_if_raised():
+            time = self._pass(time, all_reported=True)
+            if not env.decides():
+                return None
+            decision = Decision(env, self._objective, self._scheduler.tiers, self._rng)
+            function = decision.function
+            with located(f"scheduler {self._scheduler.name}"):
+                node, memory_alloc = decision.placement(self._scheduler.choose(decision))
+                server = int(state.nodes[node]["server"])
+                starts = not state.servers[server]["expiration_time"] > time
+                env.place(node, memory_alloc)
         if starts:
             self._up[server] = False
         self._started[env.function_index(function.wf_id, function.fn_id)] = False
-        return Assignment(self._names[function.wf_id], function.fn_id, *where, memory_alloc, starts)
+        name, where = self._names[function.wf_id], env.place_of(node)
+        return Assignment(name, function.fn_id, *where, memory_alloc, starts)
 
     def started(self, time: float, workflow: str, function: int) -> None:
         """A placed function has begun to compute: its server is up, its data is there."""
-        time = self._moment(time)
         index = self._running(workflow, function)
-        told = f"function {function} of workflow {short(workflow)}"
+        named = f"function {function} of workflow {short(workflow)}"
         if self._started[index]:
-            raise InputError(f"{told} has started already")
+            raise InputError(f"{named} has started already")
         node = self.env.state.functions[index]["node"]
         if not self._up[self.env.state.nodes[node]["server"]]:
             name, server_id, _ = self.env.place_of(node)
-            raise InputError(f"{told} is on server {name} {server_id}, server_up is needed before")
-        self._pass(time)
+            raise InputError(f"{named} is on server {name} {server_id}, server_up is needed before")
+        time = self._pass(time)
         start_function(self.env.state, index, time)
         self._started[index] = True
 
     def finished(self, time: float, workflow: str, function: int) -> None:
         """A function has finished: what waited for it alone can be placed."""
-        time = self._moment(time)
         index = self._running(workflow, function)
         if not self._started[index]:
             raise InputError(f"function {function} of workflow {short(workflow)} has not started")
-        self._pass(time)
+        time = self._pass(time)
         finish_function(self.env.state, index, time)
         slot = self._slots[workflow]
         if not np.isnan(self.env.state.workflows[slot]["completion_time"]):
@@ -207,10 +193,8 @@ class LiveCluster:
 
     def server_up(self, time: float, server_name: str, server_id: int) -> None:
         """A server that was started is up. One that no placement started is leased from now on."""
-        time = self._moment(time)
         server = self._server(time, server_name, server_id, "off", "starting")
-        self._pass(time)
-        server_is_up(self.env.state, server, time)
+        server_is_up(self.env.state, server, float(time))
         self._up[server] = True
 
     def server_gone(self, time: float, server_name: str, server_id: int) -> None:
@@ -218,30 +202,25 @@ class LiveCluster:
 
         What was placed there and has not finished is killed: it is ready to be placed again, with
         all of its work. What was paid for the server stays paid. A server on which nothing runs at
-        the end of its lease is off by itself; that is not to be told.
+        the end of its lease is off by itself; that is not reported.
         """
-        time = self._moment(time)
         server = self._server(time, server_name, server_id, "starting", "up")
-        self._pass(time)
         take_down(self.env.state, server)
         self._up[server] = False
 
     def server_back(self, time: float, server_name: str, server_id: int) -> None:
         """A server that was gone can be started again by placements."""
-        time = self._moment(time)
         server = self._server(time, server_name, server_id, "gone")
-        self._pass(time)
         bring_back(self.env.state, server)
 
-    def _moment(self, time: float) -> float:
-        """The time of an event, which is not past."""
+    def _pass(self, time: float, all_reported: bool = False) -> float:
+        """Goes on to the time of an event, which must not be past."""
         now = self.env.time
         if not now <= time <= LONGEST:
             raise InputError(f"time is {time}, at least {now} and at most {LONGEST:g} is needed")
-        return float(time)
-
-    def _pass(self, time: float, all_told: bool = False) -> None:
-        pass_time(self.env.state, time, self._up, self._started, all_told)
+        time = float(time)
+        pass_time(self.env.state, time, self._up, self._started, all_reported)
+        return time
 
     def _running(self, workflow: str, function: int) -> int:
         """Index of a function that is placed and has not finished."""
@@ -262,7 +241,7 @@ class LiveCluster:
         return index
 
     def _server(self, time: float, server_name: str, server_id: int, *states: str) -> int:
-        """Index of a server that is in one of these states."""
+        """Index of a server that is in one of these states; goes on to the time of its event."""
         node = self.env.cluster_config.node_index(server_name, server_id, 0)
         server = int(self.env.state.nodes[node]["server"])
         record = self.env.state.servers[server]
@@ -275,6 +254,7 @@ class LiveCluster:
             raise InputError(
                 f"server {server_name} {server_id} is {state}, {' or '.join(states)} is needed"
             )
+        self._pass(time)
         return server
 
 
@@ -327,6 +307,13 @@ class _LiveEnv(RawEnv):
         return places
 
     def place(self, node: int, memory_alloc: int) -> None:
-        """Places the current function."""
+        """Places the current function.
+
+        Raises:
+            InputError: the node does not have the memory, or takes nothing.
+        """
+        possible = 1 <= memory_alloc <= self._memory_of[node]
+        if not possible or not suits(self.state, node, memory_alloc):
+            raise InputError(self._refusal(node, memory_alloc, possible))
         place(self.state, node, memory_alloc)
         self._kind = MORE_ARRIVALS

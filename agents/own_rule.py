@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from env.base.errors import InputError, located
 from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
-from env.sim.declared.rules import PLACEMENTS
 from env.sim.view.raw_env import RawEnv
 
 LONGEST_NAME = 100
@@ -34,7 +33,7 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True)
 class RuleCode:
-    """Which class of which file is meant, and what it is made with.
+    """A class of a file, and what it is made with.
 
     Attributes:
         file: path, as it was typed.
@@ -52,9 +51,9 @@ class RuleCode:
     @property
     def row(self) -> str:
         """What tables call it: its class, with the parameters."""
-        told = ",".join(f"{key}={json.dumps(value)}" for key, value in self.parameters.items())
+        given = ",".join(f"{key}={json.dumps(value)}" for key, value in self.parameters.items())
         # Recorded episodes are files of this name.
-        return f"{self.name}({told})".replace("/", "_") if told else self.name
+        return f"{self.name}({given})".replace("/", "_") if given else self.name
 
 
 def code_in(entry: Any) -> RuleCode | None:
@@ -76,25 +75,14 @@ def code_in(entry: Any) -> RuleCode | None:
     return None
 
 
-class Source(NamedTuple):
-    """A file of code, as it was read.
-
-    Attributes:
-        path: absolute, for tracebacks.
-        content: what is executed, so that other processes need no file.
-    """
-
-    path: str
-    content: bytes
-
-
 class OwnRule(Scheduler):
     """A class of the user's own as a scheduler; see `Scheduler` for what it has.
 
     Args:
         name: what tables call it.
         code: which class.
-        source: its file.
+        path: of its file, absolute, for tracebacks.
+        content: of the file, so that other processes need none.
 
     Attributes:
         sha256: hash of the file and, where there are some, of the parameters.
@@ -104,44 +92,40 @@ class OwnRule(Scheduler):
             or while it plays.
     """
 
-    def __init__(self, name: str, code: RuleCode, source: Source) -> None:
-        self.name = name
-        self._code = code
-        self._source = source
-        with _shown(str(code), source):
-            known = vars(_module(source))
-            made = known.get(code.name)
-            if not isinstance(made, type):
-                classes = [name for name, each in known.items() if isinstance(each, type)]
-                near = nearest(code.name, classes)
+    def __init__(self, name: str, code: RuleCode, path: str, content: bytes) -> None:
+        self.name, self._path, self._made_of = name, path, (name, code, path, content)
+        with _shown(str(code), path):
+            module = vars(_module(path, content))
+            classes = {name: each for name, each in module.items() if isinstance(each, type)}
+            if code.name not in classes:
+                near = nearest(code.name, list(classes))
                 raise InputError(f"{code.file}: no class '{code.name}', {near}")
-            rule = self._rule = made(**code.parameters)
+            rule = self._rule = classes[code.name](**code.parameters)
         for attribute in ("kind", "fit", "order", "tiers", "asked"):
             setattr(self, attribute, getattr(rule, attribute, getattr(Scheduler, attribute)))
-        for word, allowed in ((self.kind, get_args(Kind)), (self.fit, PLACEMENTS)):
-            if word not in allowed:
-                raise InputError(f"{code}: {short(word)} found, allowed: {listed(allowed)}")
+        if self.kind not in get_args(Kind):
+            allowed = listed(get_args(Kind))
+            raise InputError(f"{code}: kind is {short(self.kind)}, allowed: {allowed}")
         for method in ("reset", "choose"):
             if not hasattr(rule, method):
                 raise InputError(f"{code} has no method {method}, reset and choose are needed")
-        told = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
-        self.sha256 = hashlib.sha256(source.content + told).hexdigest()
+        given = json.dumps(code.parameters, sort_keys=True).encode() if code.parameters else b""
+        self.sha256 = hashlib.sha256(content + given).hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process has no module of this file, so it loads the class again.
-        return type(self), (self.name, self._code, self._source)
+        return type(self), self._made_of
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode."""
-        self._call("reset", env, objective, seed)
+        with _shown("reset", self._path):
+            self._rule.reset(env, objective, seed)
 
     def choose(self, decision: Decision) -> int:
         """A row of the decision."""
-        return self._call("choose", decision)
-
-    def _call(self, method: str, *given: Any) -> Any:
-        with _shown(method, self._source):
-            return getattr(self._rule, method)(*given)
+        with _shown("choose", self._path):
+            row: int = self._rule.choose(decision)
+        return row
 
 
 def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
@@ -164,7 +148,7 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
             raise InputError(f"baselines: {short(name)}: too long or odd for the name of a row")
         with located("baselines"):
             path = Path(code.file).expanduser()
-            rule = OwnRule(name, code, Source(str(path.absolute()), read_bytes(path)))
+            rule = OwnRule(name, code, str(path.absolute()), read_bytes(path))
         if rule.order is not None and not queued:
             raise InputError(f"baselines: {code} has an order: dispatch=queued is needed")
         rules.append(rule)
@@ -172,19 +156,19 @@ def own_rules(codes: Sequence[RuleCode], queued: bool) -> list[OwnRule]:
 
 
 @lru_cache(maxsize=64)
-def _module(source: Source) -> ModuleType:
+def _module(path: str, content: bytes) -> ModuleType:
     """What executing a file makes, once in a process."""
     # A name of its own: a file may be called as a module that there is.
-    digest = hashlib.sha256(source.content).hexdigest()
-    module = ModuleType(f"{Path(source.path).stem}_{digest[:12]}")
-    module.__file__ = source.path
+    digest = hashlib.sha256(content).hexdigest()
+    module = ModuleType(f"{Path(path).stem}_{digest[:12]}")
+    module.__file__ = path
     sys.modules[module.__name__] = module  # where dataclasses look for it
-    exec(compile(source.content, source.path, "exec"), vars(module))
+    exec(compile(content, path, "exec"), vars(module))
     return module
 
 
 @contextmanager
-def _shown(what: str, source: Source) -> Iterator[None]:
+def _shown(what: str, path: str) -> Iterator[None]:
     """What the user's code raises becomes an error, with the traceback from that code on.
 
     Raises:
@@ -194,7 +178,7 @@ def _shown(what: str, source: Source) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        theirs = list(dropwhile(lambda frame: frame.filename != source.path, frames))
+        theirs = list(dropwhile(lambda frame: frame.filename != path, frames))
         if isinstance(error, InputError) and not theirs:
             raise
         shown = InputError(f"{what} raised {type(error).__name__}: {one_line(str(error))}")

@@ -5,50 +5,49 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union
 
-import numpy as np
 from pydantic import Field, GetPydanticSchema
+from pydantic.fields import FieldInfo
 
 from agents.scheduler import Decision
 from env.base.schema import Strict
-from env.sim.declared.ordering import DeclaredFunctions
-from env.sim.declared.rules import Placement as Fit
-from env.sim.queue.central_queue import BY_RANK
+from env.sim.declared.ordering import FirstCome
 
 
-class QueueOrder(Strict):
+class Rule(Strict):
+    """A part of a baseline.
+
+    Attributes:
+        name: what YAML calls it: that of its file, where its class gives no other.
+    """
+
+    name: str = ""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Names the rule."""
+        if cls.model_fields["name"].annotation is str and cls.__module__ != __name__:
+            file = cls.__module__.rpartition(".")[2]
+            called: Any = Literal[file]
+            cls.model_fields["name"] = FieldInfo.from_annotated_attribute(called, file)
+            cls.model_rebuild(force=True)
+
+
+class QueueOrder(Rule, FirstCome):
     """Which waiting function goes next: first come, first served, unless a subclass says else.
 
     See `Order` in env/sim/declared/ordering.py.
-
-    Attributes:
-        name: what YAML calls it.
     """
 
-    name: str
 
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["order"] = BY_RANK
-
-    def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) the smallest goes first, ties by time."""
-        return np.zeros(len(functions.execution))
-
-
-class PlacementRule(Strict):
+class PlacementRule(Rule):
     """Which NUMA node runs a function.
 
     Attributes:
-        name: what YAML calls it.
-        fit: the rule by which the engine places in its stead where functions wait centrally and get
-            all the memory they need; `asked`: it has none.
         is_reference: whether it knows more than a scheduler can, or tries all in copies.
     """
 
-    name: str
-    fit: ClassVar[Fit] = "asked"
     is_reference: ClassVar[bool] = False
 
     def choose(self, decision: Decision) -> int:
@@ -56,29 +55,20 @@ class PlacementRule(Strict):
         raise NotImplementedError
 
 
-class MemoryRule(Strict):
+class MemoryRule(Rule):
     """How much memory a function is given.
 
     Attributes:
-        name: what YAML calls it.
         ratio: of what it requires.
     """
 
-    name: str
     ratio: float
 
 
-def in_folder(package: ModuleType, kind: type[Strict]) -> Any:
-    """For a field of a model: any of the rules of a kind that lie in a folder, told by `name`."""
-    names = [file.name for file in iter_modules(package.__path__)]
-    files = [import_module(f"{package.__name__}.{name}") for name in names]
-    rules = [
-        each
-        for file in files
-        for each in vars(file).values()
-        if isinstance(each, type)
-        and issubclass(each, kind)
-        and get_origin(each.model_fields["name"].annotation) is Literal
-    ]
+def in_folder(package: ModuleType, kind: type[Rule]) -> Any:
+    """For a field of a model: any of the rules of a kind in a folder, chosen by `name`."""
+    for file in iter_modules(package.__path__, f"{package.__name__}."):
+        import_module(file.name)
+    rules = (rule for rule in kind.__subclasses__() if rule.__module__.startswith(package.__name__))
     union: Any = Annotated[Union[tuple(rules)], Field(discriminator="name")]  # noqa: UP007
     return GetPydanticSchema(lambda source, handler: handler.generate_schema(union))

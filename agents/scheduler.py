@@ -76,7 +76,6 @@ class Decision:
         elif env.newcomer is not None:
             self.kind = "share"
         self._tiers = tiers
-        self._candidates: dict[int, np.ndarray] = {}
 
     @property
     def function(self) -> Function:
@@ -87,11 +86,9 @@ class Decision:
 
     def candidates(self, memory_alloc: int) -> np.ndarray:
         """CANDIDATE (N,): what placing it with `memory_alloc` MB on each NUMA node would do."""
-        if memory_alloc not in self._candidates:
-            forecast = forecast_placements(self.env.state, memory_alloc)
-            forecast.flags.writeable = False
-            self._candidates[memory_alloc] = forecast
-        return self._candidates[memory_alloc]
+        forecast = forecast_placements(self.env.state, memory_alloc)
+        forecast.flags.writeable = False
+        return forecast
 
     @cached_property
     def rows(self) -> np.ndarray:

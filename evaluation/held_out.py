@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from threading import Lock
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -154,14 +152,13 @@ class HeldOut:
             Batch(world, len(left), seed=0, worker=0),
             partial(policy_of, share_type_policy=world.agents.share_type_policy),
             np.random.default_rng(0),
-            Lock(),
         )
-        modules = {name: SimpleNamespace(policy=own, logits=own) for name, own in networks.items()}
         while left:
-            sampler.play(modules, FRAGMENT, explore=False)
-            for ended in sampler.take_ended():
+            sampler.play(networks, FRAGMENT, explore=False)
+            for ended in sampler.batch.ended:
                 J[world.decided[ended.environment]] = ended.metrics["J"]
                 left.discard(world.decided[ended.environment])
+            sampler.batch.ended.clear()
         return J
 
     def of_rule(self) -> str:
@@ -178,5 +175,5 @@ class HeldOut:
             verdict = "better" if result.difference_high < 0 else "worse"
         return (
             f"{verdict} than {self.rule}, the best baseline: J {result.J:.4g} against "
-            f"{result.J_rule:.4g}, {result.told()} over {len(self.rule_J)} held-out episodes"
+            f"{result.J_rule:.4g}, {result.as_text()} over {len(self.rule_J)} held-out episodes"
         )

@@ -55,7 +55,7 @@ def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> N
 
 def test_a_trial_that_could_not_begin_is_in_the_table() -> None:
     error = "Traceback:\nclip does not fit"
-    failed = SimpleNamespace(path="trials/trial_1", metrics=None, config=None, error=error)
-    row = _row(failed, ["clip"])
+    failed = SimpleNamespace(metrics=None, config=None, error=error)
+    row = _row("trial_1", failed, ["clip"])
     assert (row["trial"], row["clip"], row["error"]) == ("trial_1", None, "clip does not fit")
-    assert math.isnan(row["difference"])
+    assert math.isnan(row["difference_percent"])

@@ -28,50 +28,38 @@ class ChunksToBatch(ConnectorV2):
     `loss_mask`, as in batches that RLlib makes of episodes.
     """
 
-    def __init__(
-        self,
-        input_observation_space: gym.Space[Any] | None = None,
-        input_action_space: gym.Space[Any] | None = None,
-        *,
-        gamma: float,
-        gae_lambda: float,
-    ) -> None:
+    def __init__(self, *spaces: gym.Space[Any] | None, gamma: float, gae_lambda: float) -> None:
         """Args: what RLlib hands every connector; discount; lambda of the estimation."""
-        super().__init__(input_observation_space, input_action_space)
-        self.gamma = gamma
-        self.gae_lambda = gae_lambda
+        super().__init__(*spaces)
+        self.gamma, self.gae_lambda = gamma, gae_lambda
 
     def __call__(
         self, *, rl_module: MultiRLModule, episodes: Sequence[Chunk], **kwargs: Any
     ) -> dict[str, dict[str, Any]]:
         """The batch of every policy that has steps, by policy."""
         batches = {}
-        for policy in rl_module.keys():  # noqa: SIM118, it is not a dict
+        for policy, module in rl_module.items():
             parts = [chunk.modules[policy] for chunk in episodes if policy in chunk.modules]
-            if any(len(part) for part in parts):
-                batches[policy] = self._batch(rl_module[policy].unwrapped(), Steps.joined(parts))
+            if any(map(len, parts)):
+                batches[policy] = self._batch(module.unwrapped(), Steps.joined(parts))
         return batches
 
     def _batch(self, module: TorchRLModule, steps: Steps) -> dict[str, Any]:
         device = next(module.parameters()).device
         obs = {name: _tensor(column, device) for name, column in steps.obs.items()}
-        values = values_of(module, obs)
-        estimates = np.empty(len(steps))
-        advantages(
-            steps.rewards, steps.following, values, self.gamma, self.gae_lambda, out=estimates
-        )
+        values, estimates = values_of(module, obs), np.empty(len(steps))
+        advantages(steps.rewards, steps.following, values, self.gamma, self.gae_lambda, estimates)
         trained = steps.following != OPEN
-        return {
-            Columns.OBS: obs,
-            Columns.ACTIONS: _tensor(steps.actions, device),
-            Columns.ACTION_LOGP: _tensor(steps.action_logp, device),
-            Columns.ACTION_DIST_INPUTS: _tensor(steps.action_dist_inputs, device),
-            Columns.ADVANTAGES: _tensor(
-                standardised(estimates, trained).astype(np.float32), device
-            ),
-            Columns.VALUE_TARGETS: _tensor((estimates + values).astype(np.float32), device),
-            Columns.LOSS_MASK: _tensor(trained, device),
+        columns = {
+            Columns.ACTIONS: steps.actions,
+            Columns.ACTION_LOGP: steps.action_logp,
+            Columns.ACTION_DIST_INPUTS: steps.action_dist_inputs,
+            Columns.ADVANTAGES: standardised(estimates, trained).astype(np.float32),
+            Columns.VALUE_TARGETS: (estimates + values).astype(np.float32),
+            Columns.LOSS_MASK: trained,
         }
+        tensors = {name: _tensor(column, device) for name, column in columns.items()}
+        return {Columns.OBS: obs, **tensors}
 
 
 def values_of(module: TorchRLModule, obs: dict[str, Tensor]) -> np.ndarray:
@@ -94,14 +82,7 @@ def standardised(advantages: np.ndarray, trained: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def advantages(
-    rewards: np.ndarray,
-    following: np.ndarray,
-    values: np.ndarray,
-    gamma: float,
-    gae_lambda: float,
-    out: np.ndarray,
-) -> None:
+def advantages(rewards, following, values, gamma, gae_lambda, out):
     """Generalised advantage estimation (arXiv:1506.02438, equation 16), last row first.
 
     A(t) = delta(t) + gamma * lambda * A(t+1), delta(t) = r(t) + gamma * V(t+1) - V(t), where t+1

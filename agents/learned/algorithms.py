@@ -3,38 +3,48 @@
 import math
 import shutil
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.appo import APPOConfig
 from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from agents.learned.advantages import ChunksToBatch
-from agents.learned.asynchronous import BudgetAPPOLearner, BudgetIMPALALearner
-from agents.learned.batch_runner import BatchEnvRunner, FastPPOConfig
-from agents.learned.cloning import CloningConfig, Lesson
-from agents.learned.env_runner import EpisodeMetrics, SeededEnvRunner
+from agents.learned.cloning import Cloning, Lesson
+from agents.learned.env_runner import (
+    BatchEnvRunner,
+    FastPPOConfig,
+    SeededEnvRunner,
+    log_infos,
+    part_seed,
+)
 from agents.learned.fault_tolerance import (
     FaultTolerantAPPO,
     FaultTolerantDQN,
     FaultTolerantIMPALA,
     FaultTolerantPPO,
 )
-from agents.learned.learner import PROGRESS_STEPS, BudgetPPOLearner, OverBudget
-from agents.learned.network import SetPolicyNetwork, network_of
+from agents.learned.learner import (
+    PROGRESS_STEPS,
+    BudgetAPPOLearner,
+    BudgetIMPALALearner,
+    BudgetPPOLearner,
+    OverBudget,
+)
+from agents.learned.network import SetPolicyNetwork
 from agents.learned.policy_file import policy_of
-from agents.learned.q_network import SetQNetwork
-from agents.learned.set_policy import SetPolicy, TargetSetPolicy, policy_sizes
+from agents.learned.set_policy import SetPolicy, SetQNetwork, TargetSetPolicy
 from env.learn.multi_agent import ENV_NAME
 from run.settings import (
     AlgoSettings,
@@ -47,21 +57,14 @@ from run.settings import (
     TrainSettings,
 )
 
-# Seconds after which a remote runner that has not sampled its part counts as lost.
-SAMPLE_TIMEOUT = 600.0
-# Seconds that an iteration waits for lost runners to come back, while others are there.
-PROBE_TIMEOUT = 1.0
-
 PolicySpaces = Mapping[str, tuple[gym.spaces.Dict, gym.Space[Any]]]
 
 
 def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> PolicySpaces:
     """Observation and action space of every policy, from those of the agents."""
+    observed, acted = environment.observation_spaces, environment.action_spaces
     return {
-        policy_of(agent, share_type_policy): (
-            environment.observation_spaces[agent],
-            environment.action_spaces[agent],
-        )
+        policy_of(agent, share_type_policy): (observed[agent], acted[agent])
         for agent in environment.possible_agents
     }
 
@@ -81,32 +84,22 @@ def run_config(
     seed = run_seed(algo, ray, settings.seed, iteration)
     makers: dict[str, Callable[[Any, RaySettings], AlgorithmConfig]] = {
         "ppo": _ppo,
-        "appo": _appo,
-        "impala": _impala,
+        "appo": _asynchronous,
+        "impala": _asynchronous,
         "dqn": _dqn,
         "bc": _bc,
     }
     config = makers[algo.name](algo, ray)
-    module: type[SetPolicy] = SetPolicy
-    model: dict[str, Any] = {
-        "hidden": list(algo.hidden),
-        "network": algo.network,
-        "message_rounds": algo.message_rounds,
-    }
-    if isinstance(algo, APPOSettings):
-        module = TargetSetPolicy
-    elif isinstance(algo, DQNSettings):
-        module = SetQNetwork
-        model["epsilon"] = [
-            [0, algo.exploration],
-            [algo.exploration_steps, algo.final_exploration],
-        ]
+    model = algo.model_dump(include={"hidden", "network", "message_rounds"})
+    if isinstance(algo, DQNSettings):
+        steps, last = algo.exploration_steps, algo.final_exploration
+        model["epsilon"] = [[0, algo.exploration], [steps, last]]
     elif isinstance(algo, BCSettings):
-        assert isinstance(config, CloningConfig)
         config.lesson = partial(Lesson, algo.teacher, algo.cloning, world, share_type_policy, seed)
+    with_copies = {"appo": TargetSetPolicy, "dqn": SetQNetwork}
     modules = {
         policy: RLModuleSpec(
-            module_class=module,
+            module_class=with_copies.get(algo.name, SetPolicy),
             observation_space=observations,
             action_space=actions,
             model_config=model,
@@ -118,14 +111,14 @@ def run_config(
         env_runner_cls=config.env_runner_cls or SeededEnvRunner,
         num_env_runners=ray.num_env_runners,
         num_envs_per_env_runner=ray.envs_per_runner,
-        # A runner's first sample compiles the simulator, which RLlib's 60 s may be short for.
-        sample_timeout_s=SAMPLE_TIMEOUT,
+        # Seconds until a remote runner counts as lost: its first sample compiles the simulator.
+        sample_timeout_s=600.0,
     )
     config.fault_tolerance(
         restart_failed_env_runners=ray.restart_failed_runners,
         env_runner_restore_timeout_s=60 * ray.wait_for_runners,
-        # A runner that is started anew answers when it is up, or in a later iteration.
-        env_runner_health_probe_timeout_s=PROBE_TIMEOUT,
+        # Seconds that an iteration waits for lost runners to come back, while others are there.
+        env_runner_health_probe_timeout_s=1.0,
     )
     # A learner in this process has a core of its own when runners sample elsewhere.
     config.learners(num_learners=ray.num_learners)
@@ -134,7 +127,7 @@ def run_config(
         policy_mapping_fn=lambda agent, *_, **__: policy_of(agent, share_type_policy),
     )
     config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
-    config.callbacks(EpisodeMetrics)
+    config.callbacks(on_episode_end=log_infos)
     config.debugging(seed=seed, log_level="ERROR")
     return config
 
@@ -152,7 +145,6 @@ def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
         clip_param=ppo.clip,
         # Values are sums of rewards of any size; RLlib's default would cut their gradient.
         vf_clip_param=math.inf,
-        use_kl_loss=True,
         kl_coeff=0.0,
         kl_target=ppo.kl_stop,
         num_epochs=ppo.epochs,
@@ -170,74 +162,32 @@ def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
     return config
 
 
-def _impala(impala: IMPALASettings, ray: RaySettings) -> IMPALAConfig:
-    """IMPALA: runners sample while the learner learns; V-trace makes up for their older policy."""
+def _asynchronous(algo: IMPALASettings | APPOSettings, ray: RaySettings) -> IMPALAConfig:
+    """Runners sample while the learner learns; V-trace makes up for their older policy.
+
+    APPO is IMPALA with PPO's clipped loss, towards a target network.
+    """
     config = IMPALAConfig(FaultTolerantIMPALA).learners(learner_class=BudgetIMPALALearner)
-    return _asynchronous(config, impala)
-
-
-def _appo(appo: APPOSettings, ray: RaySettings) -> IMPALAConfig:
-    """APPO: IMPALA with PPO's clipped loss, towards a target network."""
-    config = APPOConfig(FaultTolerantAPPO)
-    config.learners(learner_class=BudgetAPPOLearner).training(
-        clip_param=appo.clip,
-        num_epochs=appo.epochs,
-        # A plain queue: RLlib's circular buffer replays batches in the background, by a thread that
-        # polls 10,000 times a second, and no run repeats. `num_epochs` repeats them as well.
-        use_circular_buffer=False,
-        # RLlib counts in rounds of that buffer; these two make it batches.
-        circular_buffer_num_batches=1,
-        circular_buffer_iterations_per_batch=1,
-        target_network_update_freq=appo.target_update * appo.epochs,
-    )
-    return _asynchronous(config, appo)
-
-
-def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
-    """Double dueling DQN with a replay of every policy's own steps."""
-    config = DQNConfig(FaultTolerantDQN)
-    # Turns of each environment between two rounds of updates: few, but not so few that cutting
-    # episodes into pieces costs more than playing them.
-    config.env_runners(rollout_fragment_length=8)
-    return config.reporting(
-        min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=dqn.iteration_steps
-    ).training(
-        gamma=dqn.gamma,
-        lr=dqn.learning_rate,
-        double_q=True,
-        num_atoms=1,
-        replay_buffer_config={
-            "type": "MultiAgentEpisodeReplayBuffer",
-            "capacity": dqn.replay_steps,
-        },
-        num_steps_sampled_before_learning_starts=dqn.warmup_steps,
-        target_network_update_freq=dqn.target_update_steps,
-        train_batch_size_per_learner=dqn.batch_size,
-        # RLlib counts steps replayed for each one sampled, and one runner more than there are.
-        training_intensity=dqn.updates_per_step
-        * dqn.batch_size
-        * (ray.num_env_runners or 1)
-        / (ray.num_env_runners + 1),
-    )
-
-
-def _bc(bc: BCSettings, ray: RaySettings) -> CloningConfig:
-    """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
-    config = CloningConfig()
-    config.env_runners(explore=False, rollout_fragment_length="auto")
-    config.reporting(min_time_s_per_iteration=0)
-    return config.training(
-        lr=bc.cloning.learning_rate, train_batch_size_per_learner=bc.iteration_steps
-    )
-
-
-def _asynchronous(config: IMPALAConfig, algo: IMPALASettings | APPOSettings) -> IMPALAConfig:
-    """What IMPALA and APPO have in common."""
+    if isinstance(algo, APPOSettings):
+        config = APPOConfig(FaultTolerantAPPO).learners(learner_class=BudgetAPPOLearner)
+        config.training(
+            clip_param=algo.clip,
+            num_epochs=algo.epochs,
+            # A plain queue: RLlib's circular buffer replays batches in the background, by a thread
+            # that polls 10,000 times a second, and no run repeats. `num_epochs` repeats them, too.
+            use_circular_buffer=False,
+            # RLlib counts in rounds of that buffer; these two make it batches.
+            circular_buffer_num_batches=1,
+            circular_buffer_iterations_per_batch=1,
+            target_network_update_freq=algo.target_update * algo.epochs,
+        )
     config.env_runners(rollout_fragment_length="auto")
     config.reporting(
         min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=algo.iteration_steps
     )
-    config.training(
+    # Seconds to wait for runners before looking again; RLlib's 0 would keep a core busy.
+    config.timeout_s_sampler_manager = 0.1
+    return config.training(
         gamma=algo.gamma,
         lr=cosine_schedule(algo.learning_rate),
         entropy_coeff=falling_schedule(algo.entropy),
@@ -245,9 +195,34 @@ def _asynchronous(config: IMPALAConfig, algo: IMPALASettings | APPOSettings) -> 
         grad_clip=None,
         train_batch_size_per_learner=algo.batch_size,
     )
-    # Seconds to wait for runners before looking again; RLlib's 0 would keep a core busy.
-    config.timeout_s_sampler_manager = 0.1
-    return config
+
+
+def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
+    """Double dueling DQN with a replay of every policy's own steps."""
+    buffer, runners = "MultiAgentEpisodeReplayBuffer", ray.num_env_runners
+    # Turns of each environment between two rounds of updates: few, but not so few that cutting
+    # episodes into pieces costs more than playing them.
+    config = DQNConfig(FaultTolerantDQN).env_runners(rollout_fragment_length=8)
+    return config.reporting(min_sample_timesteps_per_iteration=dqn.iteration_steps).training(
+        gamma=dqn.gamma,
+        lr=dqn.learning_rate,
+        replay_buffer_config={"type": buffer, "capacity": dqn.replay_steps},
+        num_steps_sampled_before_learning_starts=dqn.warmup_steps,
+        target_network_update_freq=dqn.target_update_steps,
+        train_batch_size_per_learner=dqn.batch_size,
+        # RLlib counts steps replayed for each one sampled, and one runner more than there are.
+        training_intensity=dqn.updates_per_step * dqn.batch_size * (runners or 1) / (runners + 1),
+    )
+
+
+def _bc(bc: BCSettings, ray: RaySettings) -> PPOConfig:
+    """Behaviour cloning; runners only play what was learned, and take the likeliest actions."""
+    config = PPOConfig(Cloning).env_runners(explore=False)
+    return config.training(
+        lr=bc.cloning.learning_rate,
+        train_batch_size_per_learner=bc.iteration_steps,
+        minibatch_size=bc.iteration_steps,
+    )
 
 
 def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
@@ -261,10 +236,7 @@ def build(config: AlgorithmConfig, checkpoint: Path | None) -> Algorithm:
 
 
 def set_progress(algorithm: Algorithm, progress: float) -> None:
-    """Tells every learner which share (0 to 1) of the run's budget is used.
-
-    Those of dqn and bc have no schedules over the budget.
-    """
+    """Tells the learners with schedules over the budget which share (0 to 1) of it is used."""
 
     def move(learner: Learner) -> None:
         if isinstance(learner, OverBudget):
@@ -274,31 +246,26 @@ def set_progress(algorithm: Algorithm, progress: float) -> None:
 
 
 def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
-    """Each policy as it is now: what acting needs, no critic. Nothing is drawn at random."""
-    networks = {}
-    for policy, weights in algorithm.learner_group.get_weights().items():
-        spec = algorithm.config.rl_module_spec.rl_module_specs[policy]
-        sizes = policy_sizes(spec.observation_space, spec.action_space, spec.model_config)
-        own = {
-            key.removeprefix("policy."): np.asarray(array)
-            for key, array in weights.items()
-            if key.startswith("policy.")
-        }
-        networks[policy] = network_of(sizes, own)
+    """Copies of the policies as they are now: what acting needs, no critic."""
+
+    def copied(learner: Learner) -> dict[str, SetPolicyNetwork]:
+        modules = learner.module.items()
+        return {policy: deepcopy(module.unwrapped().policy) for policy, module in modules}
+
+    networks: dict[str, SetPolicyNetwork]
+    networks, *_ = (each.get() for each in algorithm.learner_group.foreach_learner(copied))
     return networks
 
 
 def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) -> int:
     """The seed of the part of a run that starts at an iteration.
 
-    The fast sampler's state is in the checkpoints of a run that samples in its own process:
-    resumed with as many threads and environments, it goes on exactly, with the same seed. Other
-    resumed runs go on with the next draws of their seed instead of repeating their first episodes.
+    A run that samples fast, in its own process, keeps its seed, as its checkpoints have the state
+    of its sampler. Other resumed runs would repeat their first episodes with it.
     """
     if isinstance(algo, PPOSettings) and algo.sampler == "fast" and ray.num_env_runners == 0:
         return seed
-    sequence = np.random.SeedSequence(seed, spawn_key=(iteration,))
-    return int(sequence.generate_state(1)[0] >> 1)
+    return part_seed(seed, iteration)
 
 
 def falling_schedule(start: float) -> list[list[float]]:

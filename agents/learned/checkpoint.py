@@ -70,11 +70,10 @@ def save_checkpoint(
     with folder_written_whole(folder / f"{PREFIX}{state.iteration:06}") as fresh:
         algorithm.save_to_path(str(fresh.absolute()))
         (fresh / STATE).write_text(json.dumps(stored.model_dump(), indent=2) + "\n")
-    saved = _checkpoints(folder)
-    states = [(load_checkpoint(path).state, path) for path in saved]
-    known = [(state.difference, path) for state, path in states if state.difference is not None]
-    best = min(known)[1] if known else None
-    for old in saved[:-keep]:
+    saved = {path: load_checkpoint(path).state.difference for path in _checkpoints(folder)}
+    evaluated = {path: own for path, own in saved.items() if own is not None}
+    best = min(evaluated, key=evaluated.__getitem__, default=None)
+    for old in list(saved)[:-keep]:
         if old != best:
             shutil.rmtree(old)
 

@@ -1,9 +1,9 @@
-"""The logits of a `SetPolicyNetwork` without torch: compiled, for the rows of a sampler.
+"""The logits of a `SetPolicyNetwork` for the rows of a sampler: compiled, or else by torch.
 
-Some hundred rows at once are little work, and torch takes most of its time to come to it: it needs
-Python's lock at every operation, and has to be fetched into the processor's caches anew after the
-simulators have played. Networks with attention or a window of the workflow stay with torch, and so
-do those with layers of several widths, and wide ones, for which its matrix products are faster.
+For some hundred rows torch spends most of its time on overhead: it needs Python's lock at every
+operation, and finds the processor's caches cold after the simulators have played. Networks with
+attention, with a window of the workflow, with layers of several widths or with wide ones, for which
+its matrix products are faster, stay with torch.
 
 R rows, M items with K choices each, C context and I item features, B bids, H units of every hidden
 layer.
@@ -11,11 +11,12 @@ layer.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeGuard
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch import nn
 
 from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from env.base.jit import compiled
@@ -23,6 +24,14 @@ from env.learn.kind import Observation
 
 WIDEST = 64
 """Units of hidden layers that are compiled; with 128 torch is faster."""
+TORCH_LOCK = Lock()
+"""Held by whoever computes logits with torch: it hands Python's lock over at every operation, and
+two threads that both do so wait for each other."""
+WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
+"""Writes the logits of some rows, given
+- float32 columns as `SetPolicyNetwork` has them, of R rows, C-contiguous;
+- int64, the numbers of the rows;
+- out, float32 (R, B + M*K)."""
 
 
 class Weights(NamedTuple):
@@ -32,12 +41,12 @@ class Weights(NamedTuple):
     item: np.ndarray  # (I, H)
     hidden: np.ndarray  # (L - 1, H, H), of the L hidden layers but the first
     biases: np.ndarray  # (L, H)
-    pooled: np.ndarray  # (2, H, H), of the mean and of the maximum
+    pooled: np.ndarray  # (2 H, H), of the mean and of the maximum
     embedded: np.ndarray  # (H, H)
     score_bias: np.ndarray  # (H,)
     choice: np.ndarray  # (H, K)
     choice_bias: np.ndarray  # (K,)
-    bid: np.ndarray  # (2, H, B)
+    bid: np.ndarray  # (2 H, B)
     bid_bias: np.ndarray  # (B,)
 
 
@@ -48,15 +57,18 @@ class Scratch(NamedTuple):
     items: np.ndarray  # float32 (M, I), these
     shared: np.ndarray  # float32 (1, H), what all items have in common
     embedded: np.ndarray  # float32 (2, M, H), two layers of the present items
-    pooled: np.ndarray  # float32 (2, 1, H), mean and maximum
+    pooled: np.ndarray  # float32 (1, 2 H), mean and maximum
 
 
 @compiled
-def add_product(inputs, count, weight, out):
-    """Adds `inputs[:count] @ weight` to `out[:count]`, four inputs at a time.
+def layer(inputs, count, weight, bias, out):
+    """Writes `bias + inputs[:count] @ weight` to `out[:count]`, four inputs at a time.
 
     So out is read and written a quarter as often.
     """
+    for row in range(count):
+        for j in range(len(bias)):
+            out[row, j] = bias[j]
     whole = len(weight) // 4 * 4
     for i in range(0, whole, 4):
         for row in range(count):
@@ -76,11 +88,12 @@ def add_product(inputs, count, weight, out):
 
 
 @compiled
-def fill(out, count, row):
-    """Every one of `out[:count]` becomes `row`."""
-    for each in range(count):
-        for j in range(len(row)):
-            out[each, j] = row[j]
+def unit(inputs, weight, bias, column):
+    """One unit of a layer: `bias[column] + inputs @ weight[:, column]`."""
+    total = bias[column]
+    for i in range(len(inputs)):
+        total += inputs[i] * weight[i, column]
+    return total
 
 
 @compiled
@@ -94,14 +107,15 @@ def cut_below_zero(out, count):
 @compiled
 def pool_items(embedded, count, pooled):
     """Mean and maximum of the present items, which are not negative; 0 where there is none."""
-    mean, highest = pooled[0, 0], pooled[1, 0]
-    for j in range(len(mean)):
+    width = embedded.shape[1]
+    mean, highest = pooled[0, :width], pooled[0, width:]
+    for j in range(width):
         mean[j] = highest[j] = 0.0
     for row in range(count):
-        for j in range(len(mean)):
+        for j in range(width):
             mean[j] += embedded[row, j]
             highest[j] = max(highest[j], embedded[row, j])
-    for j in range(len(mean)):
+    for j in range(width):
         mean[j] /= max(1, count)
 
 
@@ -138,74 +152,58 @@ def score_rows(weights, rows, context, items, mask, scratch, logits):
     for row in rows:
         count = gather_present(items[row], mask[row], bids, choices, scratch)
 
-        fill(shared, 1, weights.biases[0])
-        add_product(context[row : row + 1], 1, weights.context, shared)
-        fill(above, count, shared[0])
-        add_product(scratch.items, count, weights.item, above)
+        layer(context[row : row + 1], 1, weights.context, weights.biases[0], shared)
+        layer(scratch.items, count, weights.item, shared[0], above)
         cut_below_zero(above, count)
-        for layer in range(len(weights.hidden)):
+        for number in range(len(weights.hidden)):
             below, above = above, below
-            fill(above, count, weights.biases[layer + 1])
-            add_product(below, count, weights.hidden[layer], above)
+            layer(below, count, weights.hidden[number], weights.biases[number + 1], above)
             cut_below_zero(above, count)
 
         pool_items(above, count, pooled)
-        fill(shared, 1, weights.score_bias)
-        for part in range(len(pooled)):
-            add_product(pooled[part], 1, weights.pooled[part], shared)
-        fill(below, count, shared[0])
-        add_product(above, count, weights.embedded, below)
+        layer(pooled, 1, weights.pooled, weights.score_bias, shared)
+        layer(above, count, weights.embedded, shared[0], below)
         cut_below_zero(below, count)
 
         out = logits[row]
         for bid in range(bids):
-            out[bid] = weights.bid_bias[bid]
-            for part in range(len(pooled)):
-                for j in range(pooled.shape[2]):
-                    out[bid] += pooled[part, 0, j] * weights.bid[part, j, bid]
+            out[bid] = unit(pooled[0], weights.bid, weights.bid_bias, bid)
         for position in range(count):
             first = bids + scratch.present[position] * choices
             for choice in range(choices):
-                score = weights.choice_bias[choice]
-                for j in range(below.shape[1]):
-                    score += below[position, j] * weights.choice[j, choice]
-                out[first + choice] = score
+                out[first + choice] = unit(
+                    below[position], weights.choice, weights.choice_bias, choice
+                )
         for choice in range(len(out)):
             if mask[row, choice] < 0.5:
                 out[choice] = MASKED_LOGIT
 
 
-def can_compile(network: object) -> TypeGuard[SetPolicyNetwork]:
-    """Whether `CompiledPolicy` takes a network."""
-    return (
-        isinstance(network, SetPolicyNetwork)
-        and network.sizes.network == "pooling"
-        and network.sizes.function == 0
-        and len(set(network.sizes.hidden)) == 1
-        and network.sizes.hidden[0] <= WIDEST
-    )
+def can_compile(network: SetPolicyNetwork) -> bool:
+    """Whether a network's logits are compiled."""
+    sizes = network.sizes
+    looks_further = sizes.network != "pooling" or sizes.function > 0
+    return not looks_further and len(set(sizes.hidden)) == 1 and sizes.hidden[0] <= WIDEST
 
 
-class CompiledPolicy:
-    """A network as it is now: its weights are copied.
+def writer_of(network: SetPolicyNetwork) -> WriteLogits:
+    """What writes the logits of a network as it is now; compiled, it has copied the weights."""
+    if can_compile(network):
+        return _compiled_writer(network)
 
-    Args:
-        network: one that `can_compile`.
-    """
+    def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+        own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
+        with TORCH_LOCK:
+            logits[rows] = network(own).numpy()
 
-    def __init__(self, network: SetPolicyNetwork) -> None:
-        self._weights = _weights_of(network)
+    return write
 
-    def write_logits(self, seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
-        """Writes the logits of some rows.
 
-        Args:
-            seen: float32 columns as `SetPolicyNetwork` has them, of R rows, C-contiguous.
-            rows: int64, their numbers.
-            logits: out, float32 (R, B + M*K).
-        """
-        weights, context = self._weights, seen["context"]
-        items, mask = seen["items"], seen["mask"]
+def _compiled_writer(network: SetPolicyNetwork) -> WriteLogits:
+    weights = _weights_of(network)
+
+    def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+        context, items, mask = seen["context"], seen["items"], seen["mask"]
         count, width = items.shape[1], len(weights.score_bias)
         # Compiled code does not look where arrays end.
         assert context.shape[1:] == weights.context.shape[:1]
@@ -214,39 +212,37 @@ class CompiledPolicy:
         assert len(context) == len(items) == len(mask)
         assert logits.shape == mask.shape
         scratch = Scratch(
-            np.empty(count, np.int64),
-            np.empty(items.shape[1:], np.float32),
-            np.empty((1, width), np.float32),
-            np.empty((2, count, width), np.float32),
-            np.empty((2, 1, width), np.float32),
+            present=np.empty(count, np.int64),
+            items=np.empty(items.shape[1:], np.float32),
+            shared=np.empty((1, width), np.float32),
+            embedded=np.empty((2, count, width), np.float32),
+            pooled=np.empty((1, 2 * width), np.float32),
         )
         score_rows(weights, rows, context, items, mask, scratch, logits)
+
+    return write
 
 
 def _weights_of(network: SetPolicyNetwork) -> Weights:
     sizes, width = network.sizes, network.sizes.hidden[0]
-    first, *others = _linear(network.embed)
+    first, *others = cast(Any, network.embed)[::2]  # without the ReLUs between
     of_item, of_context = first.weight.split([sizes.item, sizes.context], dim=1)
-    score, choice = _linear(network.score)
-    of_embedded, of_mean, of_highest = score.weight.split(width, dim=1)
-    bid, bid_bias = torch.zeros(2, width, 0), torch.zeros(0)
+    score, _, choice = cast(Any, network.score)
+    of_embedded, of_pooled = score.weight.split([width, 2 * width], dim=1)
+    bid, bid_bias = torch.zeros(0, 2 * width), torch.zeros(0)
     if sizes.bids:
-        bid, bid_bias = network.bid.weight.T.unflatten(0, (2, width)), network.bid.bias
+        bid, bid_bias = network.bid.weight, network.bid.bias
     tensors = {
         "context": of_context.T,
         "item": of_item.T,
         "hidden": torch.stack([torch.empty(width, width), *(each.weight.T for each in others)])[1:],
         "biases": torch.stack([each.bias for each in (first, *others)]),
-        "pooled": torch.stack([of_mean.T, of_highest.T]),
+        "pooled": of_pooled.T,
         "embedded": of_embedded.T,
         "score_bias": score.bias,
         "choice": choice.weight.T,
         "choice_bias": choice.bias,
-        "bid": bid,
+        "bid": bid.T,
         "bid_bias": bid_bias,
     }
     return Weights(**{key: np.array(each.detach(), order="C") for key, each in tensors.items()})
-
-
-def _linear(layers: nn.Sequential) -> list[nn.Linear]:
-    return [layer for layer in layers if isinstance(layer, nn.Linear)]

@@ -1,16 +1,26 @@
-"""RLlib's multi-agent environment runner with seeds of its own, and the metrics of episodes."""
+"""RLlib's environment runner with seeds of its own, and the fast one, of compiled environments."""
 
-from collections.abc import Mapping
+import math
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
+import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from agents.learned.chunk import Chunk
+from agents.learned.sampler import Sampler
+from env.learn.batch import Batch
+from env.learn.multi_agent import ServerlessEnv
+
 EPISODE_METRICS = "episode_metrics"
+BATCH = "batch"
+"""The part of a fast runner's state with which sampling continues exactly."""
 
 
 class SeededEnvRunner(MultiAgentEnvRunner):
@@ -38,30 +48,139 @@ class SeededEnvRunner(MultiAgentEnvRunner):
 def reseeded(config: AlgorithmConfig, part: int) -> AlgorithmConfig:
     """A runner's configuration for a part of the run, which has a seed of its own.
 
-    What is started in place of a lost runner would otherwise play its first episodes again.
+    A runner started in place of a lost one would otherwise play its first episodes again.
     """
-    sequence = np.random.SeedSequence(config.seed, spawn_key=(part,))
-    seed = int(sequence.generate_state(1)[0] >> 1)
-    return config.copy(copy_frozen=False).debugging(seed=seed)
+    return config.copy(copy_frozen=False).debugging(seed=part_seed(config.seed, part))
 
 
-class EpisodeMetrics(RLlibCallback):
-    """Logs the `episode_metrics` that the environment puts in its last infos.
+def part_seed(seed: int | None, part: int) -> int:
+    """The seed of a part of a run."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(part,))
+    return int(sequence.generate_state(1)[0] >> 1)
 
-    They stay a series (one value an episode, from every runner), so that whoever reads the
-    result of an iteration sees each episode once.
+
+def log_infos(episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwargs: Any) -> None:
+    """Logs the `episode_metrics` that the environment puts in the last infos of an episode."""
+    infos = episode.get_infos(-1).values()
+    metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
+    metrics_logger.log_dict(metrics, key=EPISODE_METRICS, reduce="item_series")
+
+
+class FastPPOConfig(PPOConfig):
+    """RLlib's configuration of PPO, and of `BatchEnvRunner` and `BudgetPPOLearner`.
+
+    Attributes:
+        threads_per_runner: that share the environments of a runner, at most one for each.
+        threads_per_learner: that share the rows of every minibatch.
     """
 
-    def on_episode_end(
-        self, *, episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwargs: Any
-    ) -> None:
-        """Logs one value per metric."""
-        infos = episode.get_infos(-1).values()
-        metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
-        log_episode(metrics, metrics_logger)
+    threads_per_runner = 1
+    threads_per_learner = 1
 
 
-def log_episode(metrics: Mapping[str, float], metrics_logger: MetricsLogger) -> None:
-    """Logs the metrics of one episode."""
-    for name, value in metrics.items():
-        metrics_logger.log_value((EPISODE_METRICS, name), float(value), reduce="item_series")
+class BatchEnvRunner(MultiAgentEnvRunner):
+    """Samples with a compiled `Batch`, and returns a `Chunk` of columns in place of episodes.
+
+    The bookkeeping of episodes is what costs RLlib's runner its time. A step of an environment is a
+    turn. Threads share the environments. Those of a thread are in step, so what is sampled is a
+    whole number of decisions of all of them. Compiled calls of different threads run side by side,
+    most networks among them (`writer_of`); what Python and torch do does not.
+
+    Attributes:
+        samplers: of each thread.
+    """
+
+    config: FastPPOConfig
+
+    def make_env(self) -> None:
+        """The samplers, and one environment of RLlib's kind for spaces and names."""
+        configured = self.config
+        self.config = configured.copy(copy_frozen=False).env_runners(num_envs_per_env_runner=1)
+        super().make_env()
+        self.config = configured
+        self.num_envs = configured.num_envs_per_env_runner
+        # Networks shall not ask for more cores: this holds for all threads started from here on.
+        self._threads = ThreadPoolExecutor(
+            configured.threads_per_runner, "sampler", torch.set_num_threads, (1,)
+        )
+        self._start_samplers()
+        for sampler in self.samplers:
+            sampler.batch.restart()  # a seed has always meant the second episodes
+
+    def _start_samplers(self) -> None:
+        environment: ServerlessEnv = self.env.envs[0].unwrapped
+        world, seed, worker = environment.world, self.config.seed or 0, self.worker_index or 0
+        threads = min(self.config.threads_per_runner, self.num_envs)
+        parts = np.array_split(np.arange(self.num_envs), threads)
+        sequence = np.random.SeedSequence(self.config.seed, spawn_key=(worker,))
+        self.samplers = [
+            Sampler(
+                Batch(world, len(part), seed, worker, int(part[0])),
+                lambda agent: self.config.policy_mapping_fn(agent, None),
+                np.random.default_rng(own),
+            )
+            for part, own in zip(parts, sequence.spawn(threads), strict=True)
+        ]
+
+    def start_part(self, part: int) -> None:
+        """Plays other episodes from here on, see `reseeded`."""
+        self.config = reseeded(self.config, part)
+        self._start_samplers()
+
+    def _sample(
+        self, *, num_timesteps: int, explore: bool, random_actions: bool, force_reset: bool
+    ) -> list[Chunk]:
+        """Chunks of at least `num_timesteps` turns of agents, one of every thread in each round."""
+        assert not random_actions and not force_reset  # PPO asks for neither
+        networks = {policy: module.policy for policy, module in self.module.items()}
+        chunks: list[Chunk] = []
+        taken, played = 0, 0
+        most = self.num_envs * len(self.samplers[0].batch.turns)
+        while taken < num_timesteps:
+            # Turns can be nobody's: how many are is known from what has been played.
+            per_decision = taken / played if played else most
+            decisions = math.ceil((num_timesteps - taken) / per_decision)
+            results = [
+                self._threads.submit(sampler.play, networks, decisions, explore)
+                for sampler in self.samplers
+            ]
+            wait(results)  # also for the others when one fails
+            chunks += [result.result() for result in results]
+            taken, played = sum(map(len, chunks)), played + decisions
+        self.num_env_steps_sampled_lifetime += taken
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, taken, reduce="sum")
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
+        for sampler in self.samplers:
+            for ended in sampler.batch.ended:
+                self.metrics.log_dict(ended.metrics, key=EPISODE_METRICS, reduce="item_series")
+            sampler.batch.ended.clear()
+        return chunks
+
+    def get_state(
+        self, components: Any = None, *, not_components: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """RLlib's, and everything with which sampling continues."""
+        state: dict[str, Any] = super().get_state(
+            components, not_components=not_components, **kwargs
+        )
+        if self.env is not None and self._check_component(BATCH, components, not_components):
+            samplers = [sampler.get_state() for sampler in self.samplers]
+            state[BATCH] = {"worker": self.worker_index, "samplers": samplers}
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues from `get_state`; the samplers of another runner's state are left alone.
+
+        With other threads or environments than before it plays other episodes from here on.
+        """
+        super().set_state(state)
+        given = state.get(BATCH)
+        if given is None or self.env is None or given["worker"] != self.worker_index:
+            return
+        environments = [len(sampler.batch) for sampler in self.samplers]
+        if environments != [len(own["batch"]["blocks"]) for own in given["samplers"]]:
+            # It would play the first episodes of the run again.
+            self.start_part(self.num_env_steps_sampled_lifetime)
+            return
+        for sampler, own in zip(self.samplers, given["samplers"], strict=True):
+            sampler.set_state(own)

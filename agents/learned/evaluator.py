@@ -27,7 +27,7 @@ class Evaluated(NamedTuple):
     difference_low: float
     difference_high: float
 
-    def told(self) -> str:
+    def as_text(self) -> str:
         """`+5.6% [+1.2, +10.0]`."""
         return f"{self.difference:+.1f}% [{self.difference_low:+.1f}, {self.difference_high:+.1f}]"
 
@@ -63,6 +63,6 @@ class Evaluator:
             self._cost = time.monotonic() - started
             state.evaluated, state.difference = state.iteration, self._last.difference
             state.evaluating += self._cost
-            known = [state.difference] if state.best is None else [state.best, state.difference]
-            state.best = min(known)
+            if state.best is None or state.difference < state.best:
+                state.best = state.difference
         return self._last

@@ -12,9 +12,6 @@ from ray.rllib.algorithms.ppo import PPO
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
-# Seconds between two looks at whether a runner has come back.
-LOOK_EVERY = 1.0
-
 
 class RunnersLost(RuntimeError):
     """There are no runners, and nothing was sampled for longer than a run waits."""
@@ -37,8 +34,19 @@ class FaultTolerant(Algorithm):
         Raises:
             RunnersLost: see above.
         """
+        key = ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+        sampled = self.metrics.peek(key, default=0)
+        if sampled != self._env_steps:
+            self._env_steps, self._last_sampled = sampled, time.monotonic()
+        remote = env_runner_group.num_remote_env_runners()
         while True:
-            self._check_sampling(env_runner_group)
+            idle = time.monotonic() - self._last_sampled
+            none_left = remote and not env_runner_group.num_healthy_remote_env_runners()
+            if none_left and idle > self.config.env_runner_restore_timeout_s:
+                raise RunnersLost(
+                    f"all {remote} runners are lost and nothing was sampled for {idle / 60:.1f} "
+                    "minutes (ray.wait_for_runners)"
+                )
             restored: list[int] = super().restore_env_runners(env_runner_group)
             if restored:
                 # A new runner would play the first episodes of the lost one again.
@@ -48,21 +56,9 @@ class FaultTolerant(Algorithm):
                     remote_worker_ids=restored,
                     local_env_runner=False,
                 )
-            if not _none_left(env_runner_group):
+            if not remote or env_runner_group.num_healthy_remote_env_runners():
                 return restored
-            time.sleep(LOOK_EVERY)
-
-    def _check_sampling(self, runners: EnvRunnerGroup) -> None:
-        sampled = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME), default=0)
-        if sampled != self._env_steps:
-            self._env_steps, self._last_sampled = sampled, time.monotonic()
-        idle = time.monotonic() - self._last_sampled
-        limit = self.config.env_runner_restore_timeout_s
-        if _none_left(runners) and idle > limit:
-            raise RunnersLost(
-                f"all {runners.num_remote_env_runners()} runners are lost and nothing was sampled "
-                f"for {idle / 60:.1f} minutes (ray.wait_for_runners)"
-            )
+            time.sleep(1.0)  # until the next look at whether a runner has come back
 
 
 class FaultTolerantPPO(FaultTolerant, PPO):
@@ -84,8 +80,3 @@ class FaultTolerantDQN(FaultTolerant, DQN):
         """Builds all, and seeds the replay."""
         super().setup(config)
         self.local_replay_buffer.rng = np.random.default_rng(self.config.seed)
-
-
-def _none_left(runners: EnvRunnerGroup) -> bool:
-    remote: int = runners.num_remote_env_runners()
-    return remote > 0 and runners.num_healthy_remote_env_runners() == 0

@@ -40,9 +40,8 @@ class LearnedScheduler(Scheduler):
         sha256: hash of its files.
 
     Raises:
-        InputError: the folder is missing or damaged, layout, memory tiers, bid levels or features
-            do not fit, the policy chooses who goes next where nobody waits, or splits currencies of
-            tenants where these do not take turns by tickets.
+        InputError: the folder is missing or damaged, the policy does not fit the cluster or
+            `agents`, or it has agents for whom there is no queue, or no tenants.
     """
 
     def __init__(
@@ -56,10 +55,11 @@ class LearnedScheduler(Scheduler):
         name: str = "learned",
     ) -> None:
         folder = policy_folder(path)
-        policy = load_policy(folder)
-        given = policy.description.config.get("agents", {}) if agents is None else agents
-        where = f"{folder / DESCRIPTION}: config.agents" if agents is None else "agents"
-        config = validated(AgentsConfig, given, where)
+        policy, where = load_policy(folder), "agents"
+        if agents is None:
+            agents = policy.description.config.get("agents", {})
+            where = f"{folder / DESCRIPTION}: config.agents"
+        config = validated(AgentsConfig, agents, where)
         if config.queue is not None and not queued:
             raise InputError(f"policy: {folder} has an agent `queue`, it needs dispatch=queued")
         if config.tenants is not None and not (queued and tenants):
@@ -67,12 +67,10 @@ class LearnedScheduler(Scheduler):
                 f"policy: {folder} has agents of tenants, it needs dispatch=queued and "
                 "workload.tenants with tickets"
             )
-        self.name = name
-        self.kind = "learned"
+        self.name, self.kind, self.sha256 = name, "learned", policy.sha256
         self.order, self.fit, self.tiers = config.order, config.placement, config.memory_tiers
-        self.sha256 = policy.sha256
-        unsaid = {"completion_weight": 0.0, "fairness_weight": 0.0}
-        self.trained_for = {**unsaid, **policy.description.objective}
+        older = {"completion_weight": 0.0, "fairness_weight": 0.0}  # have no such weights
+        self.trained_for = {**older, **policy.description.objective}
         self._layout = Layout(config, objective, cluster, see_future=False, tenants=tenants)
         self._policy = policy.fitted(
             self._layout.agents, config.layout, config.memory_tiers, where=str(folder)
@@ -98,10 +96,10 @@ def policy_folder(path: str | Path) -> Path:
         InputError: none of them has one.
     """
     for folder in (Path(path), Path(path) / "policy", SHIPPED / path):
-        # What is no regular file, or leads nowhere, is told by whoever reads it.
+        # Whoever reads it refuses what is no regular file, or leads nowhere.
         if os.path.lexists(folder / DESCRIPTION):
             return folder
-    shipped = ", ".join(sorted(found.parent.name for found in SHIPPED.glob(f"*/{DESCRIPTION}")))
+    shipped = ", ".join(sorted(file.parent.name for file in SHIPPED.glob(f"*/{DESCRIPTION}")))
     raise InputError(
         f"policy: no {DESCRIPTION} in '{path}' nor in '{Path(path) / 'policy'}'; "
         f"shipped with the project: {shipped}"

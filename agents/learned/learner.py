@@ -1,12 +1,16 @@
-"""RLlib's PPO learner, lean, with two rules of the study: stop at a KL, anneal over the budget."""
+"""RLlib's learners over a run's budget: PPO's, lean, and those of APPO and IMPALA, never silent."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY, PPOConfig
+import tree
+from ray.rllib.algorithms.appo.torch.appo_torch_learner import APPOTorchLearner
+from ray.rllib.algorithms.impala.impala_learner import IMPALALearner
+from ray.rllib.algorithms.impala.torch.impala_torch_learner import IMPALATorchLearner
+from ray.rllib.algorithms.ppo.ppo import LEARNER_RESULTS_KL_KEY
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
@@ -15,15 +19,16 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from torch import Tensor
 
-from agents.learned.batch_runner import FastPPOConfig
-from agents.learned.loss import MEANS, Sampled, named_losses, parts_of, ppo_losses
+from agents.learned.env_runner import FastPPOConfig
+from agents.learned.loss import MEANS, as_sampled, named_losses, parts_of, ppo_losses
 
 # Schedules are functions of the share of the budget that is used, in units of 1 / PROGRESS_STEPS,
 # because RLlib's schedules want integer steps and the length of a run may be given in minutes.
 PROGRESS_STEPS = 1_000_000
 # The part of the learner's state that holds where its stream of shuffles is.
 SHUFFLE = "shuffle"
-NO_ROWS = torch.empty(0, dtype=torch.int64)
+# A behaviour log-probability so high that V-trace's ratio of probabilities is 0 in float32.
+NO_WEIGHT = 50.0
 
 
 class OverBudget(Learner):
@@ -32,42 +37,40 @@ class OverBudget(Learner):
     RLlib moves both by environment steps, after every update.
     """
 
-    _progress = 0.0
+    _step = 0
 
     def set_progress(self, progress: float) -> None:
-        """Moves the learning rates to `progress` (0 to 1) of the budget, and entropy after them."""
-        self._progress = progress
-        timestep = round(progress * PROGRESS_STEPS)
+        """Moves learning rates and entropy coefficients to `progress` (0 to 1) of the budget."""
+        self._step = round(progress * PROGRESS_STEPS)
         for optimizer, schedule in self._optimizer_lr_schedules.items():
-            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=timestep))
+            self._set_optimizer_lr(optimizer, lr=schedule.update(timestep=self._step))
+        for module_id in self._module_optimizers:
+            self.entropy_coeff_schedulers_per_module[module_id].update(timestep=self._step)
 
     def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """As RLlib's, by the budget."""
-        super().before_gradient_based_update(timesteps=self._by_budget(timesteps))
+        timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: self._step}
+        super().before_gradient_based_update(timesteps=timesteps)
 
     def after_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
         """As RLlib's, by the budget."""
-        super().after_gradient_based_update(timesteps=self._by_budget(timesteps))
-
-    def _by_budget(self, timesteps: dict[str, Any]) -> dict[str, Any]:
-        step = round(self._progress * PROGRESS_STEPS)
-        return {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: step}
+        timesteps = {**timesteps, NUM_ENV_STEPS_SAMPLED_LIFETIME: self._step}
+        super().after_gradient_based_update(timesteps=timesteps)
 
 
 class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     """PPO whose modules stop early, and whose schedules run over a budget of any kind.
 
     Early stop: in one update, a module takes no further minibatch once its policy's mean KL
-    divergence from the one that sampled is above `kl_target`. RLlib's adaptive KL penalty instead
-    would be a coefficient that its checkpoints forget; here there is no penalty.
+    divergence from the one that sampled is above `kl_target`. It is in place of RLlib's adaptive
+    penalty, whose coefficient is in no checkpoint.
 
     RLlib cuts minibatches of all modules side by side, and checks and logs at each. Here RLlib
     sees one, the whole batch, and `_update` takes the gradient steps: module after module, every
-    epoch a new shuffle, cut in equal minibatches of at most `minibatch_size` rows. The seed and
-    the learner's state decide the shuffles. Threads share the rows of every minibatch: networks as
-    small as these gain more by that than by torch's own threads, which share every operation.
-    Where there are several learners, every step is that of the mean over the minibatches of all of
-    them.
+    epoch a new shuffle by the seed, cut in equal minibatches of at most `minibatch_size` rows.
+    Threads share the rows of every minibatch, which is faster than torch's own threads, which share
+    every operation. With several learners, every step is that of the mean over the minibatches of
+    all of them.
     """
 
     config: FastPPOConfig
@@ -75,30 +78,13 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
     def build(self) -> None:
         """Builds the learner, its stream of shuffles and its threads."""
         super().build()
+        for optimizer in self._named_optimizers.values():
+            for group in optimizer.param_groups:
+                group["fused"] = True  # a step of Adam is one operation
         self._shuffle = torch.Generator()
         self._shuffle.manual_seed((self.config.seed or 0) + self._learner_index)
         self._threads = ThreadPoolExecutor(
             self.config.threads_per_learner, "learner", torch.set_num_threads, (1,)
-        )
-
-    def set_progress(self, progress: float) -> None:
-        """Moves the entropy coefficients at once, too."""
-        super().set_progress(progress)
-        timestep = round(progress * PROGRESS_STEPS)
-        for module_id in self._module_optimizers:
-            self.entropy_coeff_schedulers_per_module[module_id].update(timestep=timestep)
-
-    def configure_optimizers_for_module(
-        self, module_id: str, config: PPOConfig | None = None
-    ) -> None:
-        """RLlib's Adam, each step one fused operation."""
-        assert config is not None
-        parameters = self.get_parameters(self.module[module_id])
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=torch.optim.Adam(parameters, fused=True),
-            params=parameters,
-            lr_or_lr_schedule=config.lr,
         )
 
     def get_state(
@@ -139,11 +125,7 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         return {}, losses, {}
 
     def _train(self, module_id: str, batch: dict[str, Any] | None) -> dict[str, float]:
-        """Takes all gradient steps of a module.
-
-        Args:
-            module_id: of the module.
-            batch: rows of this learner; None if it has none.
+        """Takes all gradient steps of a module, for which this learner may have no rows.
 
         Returns:
             The losses at the last step, empty if no learner has rows to train on.
@@ -157,16 +139,21 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
         parameters = self.get_parameters(module)
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
         parts = parts_of(module.action_space)
-        rows = NO_ROWS if batch is None else batch[Columns.LOSS_MASK].nonzero().flatten()
-        sampled = None if batch is None else Sampled.of(batch, parts)
-        minibatches = math.ceil(self._most(len(rows)) / config.minibatch_size)
+        rows, sampled = torch.empty(0, dtype=torch.int64), {}
+        if batch is not None:
+            rows, sampled = batch[Columns.LOSS_MASK].nonzero().flatten(), as_sampled(batch, parts)
+        most = torch.tensor(len(rows))
+        if self.distributed:
+            torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        minibatches = math.ceil(int(most) / config.minibatch_size)
+        if not minibatches:
+            return {}
 
         def gradients_and_losses(share: Tensor) -> Tensor:
-            assert sampled is not None
-            minibatch = sampled.rows(share)
+            minibatch = tree.map_structure(lambda column: column.index_select(0, share), sampled)
             losses = ppo_losses(
-                module.forward_train({Columns.OBS: minibatch.obs})[Columns.ACTION_DIST_INPUTS],
-                module.compute_values({Columns.OBS: minibatch.obs}),
+                module.forward_train(minibatch)[Columns.ACTION_DIST_INPUTS],
+                module.compute_values(minibatch),
                 minibatch,
                 parts,
                 config,
@@ -175,29 +162,27 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             gradients = torch.autograd.grad(losses[0], parameters, materialize_grads=True)
             return torch.cat([each.flatten() for each in (*gradients, losses.detach())])
 
-        measured: dict[str, float] = {}
-        for share in self._shares(rows, minibatches, config.num_epochs):
-            means = self._mean(gradients_and_losses, share, parameters)
-            measured = named_losses(means[-MEANS:])
-            if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
-                raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
-            gradients = means[:-MEANS].split([each.numel() for each in parameters])
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter.grad = gradient.view_as(parameter)
-            optimizer.step()
-            if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
-                break
+        for _ in range(config.num_epochs):
+            order = torch.randperm(len(rows), generator=self._shuffle).to(rows.device)
+            for share in rows[order].tensor_split(minibatches):
+                means = self._mean(gradients_and_losses, share, parameters)
+                measured = named_losses(means[-MEANS:])
+                if not math.isfinite(measured[self.TOTAL_LOSS_KEY]):
+                    raise FloatingPointError(f"policy '{module_id}': the loss is not finite")
+                gradients = means[:-MEANS].split([each.numel() for each in parameters])
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter.grad = gradient.view_as(parameter)
+                optimizer.step()
+                if measured[LEARNER_RESULTS_KL_KEY] > config.kl_target:
+                    return measured
         return measured
 
     def _mean(
         self, of_rows: Callable[[Tensor], Tensor], share: Tensor, parameters: Sequence[Tensor]
     ) -> Tensor:
-        """The mean over the rows of all learners; this one's are shared out among its threads.
+        """The mean of `of_rows` over the rows of all learners; threads share those of this one.
 
-        Args:
-            of_rows: means over rows (gradients, then what `ppo_losses` gives), flat.
-            share: this learner's rows; maybe none.
-            parameters: of the module.
+        `of_rows` gives means over rows, flat: gradients, then what `ppo_losses` gives.
         """
         parts = [part for part in share.tensor_split(self.config.threads_per_learner) if len(part)]
         size = sum(each.numel() for each in parameters) + MEANS
@@ -210,18 +195,50 @@ class BudgetPPOLearner(OverBudget, PPOTorchLearner):
             torch.distributed.all_reduce(sums)
         return sums[:-1] / sums[-1]
 
-    def _shares(self, rows: Tensor, minibatches: int, epochs: int) -> Iterator[Tensor]:
-        """The rows of every minibatch: in each epoch all of them, in a new order."""
-        if not minibatches:
-            return
-        for _ in range(epochs):
-            order = torch.randperm(len(rows), generator=self._shuffle).to(rows.device)
-            yield from rows[order].tensor_split(minibatches)
 
-    def _most(self, rows: int) -> int:
-        """The largest of the numbers that all learners give."""
-        if not self.distributed:
-            return rows
-        most = torch.tensor(rows)
-        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
-        return int(most)
+class _BudgetAsyncLearner(OverBudget, IMPALALearner):
+    """IMPALA's and APPO's, which learn in a thread of their own (arXiv:1802.01561, 1912.00167).
+
+    - What their thread raises is raised by `update`; RLlib's own would wait for it for ever.
+    - The step that RLlib appends to every chunk of an episode, for its value, counts nothing.
+      V-trace would subtract that value from the return of the last step of the chunk again, as if
+      nothing were to be earned after a cut.
+    """
+
+    def build(self) -> None:
+        """Builds the learner and starts its thread."""
+        super().build()
+        self._failure: Exception | None = None
+        # The thread waits for its first batch, and hands over the learner as `self`.
+        self._learner_thread._update_method = _BudgetAsyncLearner._update_or_fail
+
+    def update(self, *args: Any, **kwargs: Any) -> Any:
+        """As RLlib's; raises RuntimeError when the thread has failed."""
+        result = super().update(*args, **kwargs)
+        if self._failure is not None:
+            raise RuntimeError("the learner failed") from self._failure
+        return result
+
+    def compute_loss_for_module(self, *, batch: dict[str, Any], **kwargs: Any) -> Tensor:
+        """RLlib's loss, with the appended steps taken out of V-trace."""
+        sampled = batch[Columns.ACTION_LOGP].masked_fill(~batch[Columns.LOSS_MASK], NO_WEIGHT)
+        batch = {**batch, Columns.ACTION_LOGP: sampled}
+        loss: Tensor = super().compute_loss_for_module(batch=batch, **kwargs)
+        return loss
+
+    def _update_or_fail(self, *, num_epochs: int, **kwargs: Any) -> None:
+        """What the thread does with a batch: a gradient step on all of it, `num_epochs` times."""
+        try:
+            # RLlib's own epochs are minibatches, which would cut and mix up the chunks.
+            for _ in range(num_epochs):
+                Learner.update(self, **kwargs)
+        except Exception as error:
+            self._failure = error
+
+
+class BudgetIMPALALearner(_BudgetAsyncLearner, IMPALATorchLearner):
+    """IMPALA's learner."""
+
+
+class BudgetAPPOLearner(_BudgetAsyncLearner, APPOTorchLearner):
+    """APPO's learner."""

@@ -4,12 +4,10 @@ N rows; an action is one choice, or two where the agent also bids, each with a p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import gymnasium as gym
 import torch
-import tree
 from ray.rllib.algorithms.ppo.ppo import (
     LEARNER_RESULTS_KL_KEY,
     LEARNER_RESULTS_VF_EXPLAINED_VAR_KEY,
@@ -26,51 +24,26 @@ LEAST_VARIANCE = 1e-6
 MEANS = 9
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """N rows as they were sampled: what networks and loss need of them, tensors made once.
+def as_sampled(batch: Mapping[str, Any], parts: Sequence[int]) -> dict[str, Any]:
+    """The columns of a train batch that networks and loss need, whatever the policy is by now.
 
-    Attributes:
-        obs: of the networks, by name.
-        chosen: (N, parts) int64, the logits of the action.
-        logp: (N,) of the action.
-        log_probabilities: (N, A) of all choices.
-        advantages: (N,), standardised.
-        targets: (N,) of the values.
+    In place of `actions` it has the logits of what was chosen, int64 (N, parts), in place of
+    `action_dist_inputs` the logarithms of all probabilities (N, A).
     """
-
-    obs: dict[str, Tensor]
-    chosen: Tensor
-    logp: Tensor
-    log_probabilities: Tensor
-    advantages: Tensor
-    targets: Tensor
-
-    @classmethod
-    def of(cls, batch: Mapping[str, Any], parts: Sequence[int]) -> Self:
-        """From a train batch; `parts` as `parts_of` gives them."""
-        actions = batch[Columns.ACTIONS].long()
-        starts = torch.tensor([sum(parts[:number]) for number in range(len(parts))])
-        return cls(
-            obs=dict(batch[Columns.OBS]),
-            chosen=actions.reshape(len(actions), len(parts)) + starts.to(actions.device),
-            logp=batch[Columns.ACTION_LOGP],
-            log_probabilities=log_softmax(batch[Columns.ACTION_DIST_INPUTS], parts),
-            advantages=batch[Columns.ADVANTAGES],
-            targets=batch[Columns.VALUE_TARGETS],
-        )
-
-    def rows(self, index: Tensor) -> "Sampled":
-        """The rows of an index."""
-        return Sampled(
-            **tree.map_structure(lambda column: column.index_select(0, index), vars(self))
-        )
+    columns = (Columns.OBS, Columns.ACTION_LOGP, Columns.ADVANTAGES, Columns.VALUE_TARGETS)
+    actions = batch[Columns.ACTIONS].long()
+    starts = torch.tensor([sum(parts[:number]) for number in range(len(parts))])
+    return {
+        **{column: batch[column] for column in columns},
+        Columns.ACTIONS: actions.reshape(len(actions), len(parts)) + starts.to(actions.device),
+        Columns.ACTION_DIST_INPUTS: log_softmax(batch[Columns.ACTION_DIST_INPUTS], parts),
+    }
 
 
 def ppo_losses(
     logits: Tensor,
     values: Tensor,
-    sampled: Sampled,
+    sampled: Mapping[str, Any],
     parts: Sequence[int],
     config: PPOConfig,
     entropy_coeff: float,
@@ -82,29 +55,30 @@ def ppo_losses(
     Args:
         logits: (N, A) of the policy as it is now.
         values: (N,) of the critic as it is now.
-        sampled: the rows as they were sampled.
+        sampled: the rows, as `as_sampled` gives them.
         parts: as `parts_of` gives them.
         config: PPO's coefficients.
         entropy_coeff: weight of the entropy bonus.
     """
+    advantages, targets = sampled[Columns.ADVANTAGES], sampled[Columns.VALUE_TARGETS]
     log_probabilities = log_softmax(logits, parts)
-    logp = log_probabilities.gather(1, sampled.chosen).sum(dim=1)
+    logp = log_probabilities.gather(1, sampled[Columns.ACTIONS]).sum(dim=1)
     # What the mask forbids adds 0: its probability is 0 and its logarithm is finite.
     entropy = -(log_probabilities.exp() * log_probabilities).sum() / len(logits)
 
-    ratio = torch.exp(logp - sampled.logp)
+    ratio = torch.exp(logp - sampled[Columns.ACTION_LOGP])
     clipped = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
-    policy = -torch.minimum(sampled.advantages * ratio, sampled.advantages * clipped).mean()
+    policy = -torch.minimum(advantages * ratio, advantages * clipped).mean()
 
-    errors = values - sampled.targets
+    errors = values - targets
     squares = errors.square()
     value = squares.clamp(max=config.vf_clip_param).mean()
 
     total = policy + config.vf_loss_coeff * value - entropy_coeff * entropy
     with torch.no_grad():
-        before = sampled.log_probabilities
+        before = sampled[Columns.ACTION_DIST_INPUTS]
         kl = (before.exp() * (before - log_probabilities)).sum() / len(logits)
-        target = sampled.targets.mean(), sampled.targets.square().mean()
+        target = targets.mean(), targets.square().mean()
         others = policy, value, entropy, kl, squares.mean(), errors.mean(), *target
     return torch.stack([total, *(each.detach() for each in others)])
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -58,7 +57,7 @@ class SetPolicyNetwork(nn.Module):
     """Logits of every choice of every item: shared weights, mean and max pool, masked.
 
     With attention, embedded items look at each other before they are pooled and scored. Without it,
-    samplers compute the same without torch (`CompiledPolicy`).
+    samplers compute the same without torch (`writer_of`).
     """
 
     def __init__(self, sizes: PolicySizes) -> None:
@@ -104,15 +103,6 @@ class SetPolicyNetwork(nn.Module):
         for last in (self.score[-1], *([self.bid] if self.sizes.bids else ())):
             for parameter in last.parameters():
                 parameter.div_(temperature)
-
-
-def network_of(sizes: PolicySizes, weights: Mapping[str, np.ndarray]) -> SetPolicyNetwork:
-    """A network that has these weights, copied; nothing is drawn at random on the way."""
-    with torch.device("meta"):
-        network = SetPolicyNetwork(sizes)
-    tensors = {key: torch.tensor(array) for key, array in weights.items()}
-    network.load_state_dict(tensors, assign=True)
-    return network.eval()
 
 
 class Context(nn.Module):
@@ -189,9 +179,9 @@ class Attention(nn.Module):
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)  # each (N, HEADS, M, H / 4)
         # Finite, so that a row without present items stays so.
         bias = ((present - 1) * FAR)[:, None, None, :]
-        seen = scaled_dot_product_attention(queries, keys, values, bias)
-        looked: Tensor = items + self.out(seen.transpose(1, 2).flatten(2))
-        return looked
+        attended = scaled_dot_product_attention(queries, keys, values, bias)
+        mixed: Tensor = items + self.out(attended.transpose(1, 2).flatten(2))
+        return mixed
 
 
 class SetValueNetwork(nn.Module):
@@ -212,8 +202,7 @@ class SetValueNetwork(nn.Module):
         # Flat, as in `along`.
         embedded = self.embed(items.flatten(0, 1)).unflatten(0, items.shape[:2])
         pooled = pool(embedded, present_items(seen["mask"], items, self.bids))
-        told = torch.cat([self.context(seen), pooled, critic], dim=-1)
-        values: Tensor = self.head(self.body(told))
+        values: Tensor = self.head(self.body(torch.cat([self.context(seen), pooled, critic], -1)))
         return values.squeeze(-1)
 
 
@@ -252,19 +241,11 @@ class _Pool(torch.autograd.Function):
 
 
 def along(layers: nn.Sequential, items: Tensor, row: Tensor) -> Tensor:
-    """Runs layers over every item and, beside it, what its row has for all of them.
+    """layers(cat([items (N, M, I), row (N, R) repeated])) -> (N*M, outputs of the last layer).
 
-    The same as layers(cat([items, row repeated])), but the row's part of the first layer is
-    computed once, and nothing is copied. From there on the rows are flat: ReLU in place on a view,
-    which is what a linear layer makes of (N, M, H), would cost copies in the backward pass.
-
-    Args:
-        layers: the first is linear, the second ReLU.
-        items: (N, M, I).
-        row: (N, R).
-
-    Returns:
-        (N*M, outputs of the last layer).
+    The row's part of the first layer is computed once, and nothing is copied. From there on the
+    rows are flat: ReLU in place on a view, which is what a linear layer makes of (N, M, H), would
+    cost copies in the backward pass. The first layer is linear, the second ReLU.
     """
     first, relu, *others = layers
     assert isinstance(first, nn.Linear)

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
+from agents.learned.network import PolicySizes, SetPolicyNetwork
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.base.schema import Strict, distinct, listed, one_line, validated
@@ -26,12 +26,14 @@ from env.learn.kind import Agent
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 DESCRIPTION = "policy.json"
+WEIGHTS = ".safetensors"
+DAMAGES = (SafetensorError, TypeError, AttributeError, LookupError, ValueError, RuntimeError)
+"""What safetensors raises, for number formats that numpy does not have too, and, the last one,
+torch for weights that a network does not have."""
 SHARED_KINDS = ("server", "tenant")
 """Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
-PACKAGES = ("numpy", "ray", "torch")
 ALL = slice(None)
 MOST_DESCRIPTION_BYTES = 10_000_000
-"""Of policy.json."""
 
 Names = Annotated[tuple[str, ...], AfterValidator(distinct)]
 PolicyName = Annotated[str, Field(pattern=r"^[^/\p{C}]+$")]
@@ -108,13 +110,11 @@ class LearnedPolicy:
     ) -> "LearnedPolicy":
         """This policy for an environment, whose observations it reads by feature name.
 
-        What the cluster consists of never matters: node counts, server types and their names may
-        differ from those trained on, and the environment may have features that came later.
+        Node counts, server types and their names may differ from those trained on, and the
+        environment may have features that came later.
 
         Args:
-            agents: the environment's, by name.
-            layout: the environment's.
-            memory_tiers: the environment's.
+            agents, layout, memory_tiers: the environment's; the agents by name.
             where: what to call the policy in an error, such as its path.
 
         Raises:
@@ -122,26 +122,23 @@ class LearnedPolicy:
                 network, or one with another number of choices or bids.
         """
         trained, features = self.description, features_of(agents)
-        for key, ours, theirs in (
-            ("layout", trained.layout, layout),
-            ("memory_tiers", list(trained.memory_tiers), list(memory_tiers)),
-        ):
-            if ours != theirs:
+        own = {"layout": trained.layout, "memory_tiers": list(trained.memory_tiers)}
+        for key, other in {"layout": layout, "memory_tiers": list(memory_tiers)}.items():
+            if own[key] != other:
                 raise InputError(
-                    f"{where}: trained with agents.{key} {ours}, the environment has {theirs}"
+                    f"{where}: trained with agents.{key} {own[key]}, the environment has {other}"
                 )
         columns: dict[str, dict[str, list[int]]] = {}
         for kind, names in trained.features.items():
             columns[kind] = {}
-            for part, wanted in names:
+            for part, needed in names:
                 present = list(features.get(kind, {}).get(part, ()))
-                missing = [name for name in wanted if name not in present]
-                if missing:
+                if missing := [name for name in needed if name not in present]:
                     raise InputError(
                         f"{where}: agent {kind} needs the {part} features {listed(missing)}, "
                         f"which the environment does not have"
                     )
-                columns[kind][part] = [present.index(name) for name in wanted]
+                columns[kind][part] = [present.index(name) for name in needed]
         for agent in agents.values():
             shapes = {
                 (sizes.choices, sizes.bids)
@@ -166,32 +163,23 @@ class LearnedPolicy:
         Returns:
             The choice, or for agents that bid an array of bid and choice.
         """
-        network = self._network(agent)
-        columns = self.columns.get(kind_of(agent), {})
+        kind = kind_of(agent)
+        # Its own policy, the one that its kind shares, or, of a server type or tenant that was
+        # never met, the first one of its kind, so that no other cluster makes a policy unfit.
+        names = (agent, kind, *sorted(self.networks))
+        network = next(
+            self.networks[name] for name in names if name in self.networks and kind_of(name) == kind
+        )
+        columns = self.columns.get(kind, {})
         seen = {
             part: torch.from_numpy(np.asarray(array, np.float32)[..., columns.get(part, ALL)])[None]
             for part, array in observation.items()
         }
         with torch.inference_mode():
-            logits = network(seen)
-        scores = logits[0].numpy()
-        bids = network.sizes.bids
-        if bids:
+            scores = network(seen)[0].numpy()
+        if bids := network.sizes.bids:
             return np.array([scores[:bids].argmax(), scores[bids:].argmax()])
         return int(scores.argmax())
-
-    def _network(self, agent: str) -> SetPolicyNetwork:
-        """An agent's own policy, or the shared one of its kind.
-
-        Policies trained one per server type know the types by name, those of tenants the tenants;
-        one they never met acts by the first of them, so that another cluster never makes a policy
-        unfit.
-        """
-        kind = kind_of(agent)
-        for name in (agent, kind, *sorted(self.networks)):
-            if name in self.networks and kind_of(name) == kind:
-                return self.networks[name]
-        raise KeyError(f"the policy has no agent of the kind '{kind}'")
 
 
 def features_of(agents: Mapping[str, Agent]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -226,14 +214,14 @@ def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about:
         about: features, layout, memory_tiers, objective and config of `PolicyDescription`.
     """
     sizes = {name: network.sizes for name, network in networks.items()}
-    versions = {package: version(package) for package in PACKAGES}
+    versions = {package: version(package) for package in ("numpy", "ray", "torch")}
     description = PolicyDescription(format=1, networks=sizes, versions=versions, **about)
     with folder_written_whole(folder) as fresh:
         fresh.mkdir(parents=True)
         for name, network in networks.items():
             # safetensors' own files could be read by nobody else, whatever the umask.
             weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
-            (fresh / _file(name)).write_bytes(save(weights))
+            (fresh / f"{name}{WEIGHTS}").write_bytes(save(weights))
         (fresh / DESCRIPTION).write_text(json.dumps(description.model_dump(), indent=2) + "\n")
 
 
@@ -252,30 +240,20 @@ def load_policy(folder: str | Path) -> LearnedPolicy:
     networks = {}
     left = MOST_BYTES  # of all weights together
     for name, sizes in description.networks.items():
-        content = contents[_file(name)] = read_bytes(folder / _file(name), left, inside=folder)
+        file = folder / f"{name}{WEIGHTS}"
+        content = contents[file.name] = read_bytes(file, left, inside=folder)
         left -= len(content)
-        networks[name] = _network_of(content, sizes, folder / _file(name))
+        try:
+            arrays = load(content)
+            with torch.device("meta"):  # nothing is drawn at random
+                network = networks[name] = SetPolicyNetwork(sizes).eval()
+            tensors = {key: torch.tensor(array) for key, array in arrays.items()}
+            network.load_state_dict(tensors, assign=True)
+        except DAMAGES as error:
+            raise InputError(one_line(f"{file}: damaged, {error}")) from None
+        for key, array in arrays.items():
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise InputError(f"{file}: {key} holds {array.dtype}, finite float32 is needed")
     torch.set_num_threads(1)
     digest = hashlib.sha256(b"".join(contents[name] for name in sorted(contents)))
     return LearnedPolicy(description, networks, digest.hexdigest())
-
-
-def _file(name: str) -> str:
-    return f"{name}.safetensors"
-
-
-def _network_of(content: bytes, sizes: PolicySizes, path: Path) -> SetPolicyNetwork:
-    try:
-        arrays = load(content)
-        network = network_of(sizes, arrays)
-    # safetensors raises most of these for number formats that numpy does not have, torch the last
-    # for weights that `sizes` do not ask for.
-    except (
-        *(SafetensorError, TypeError, AttributeError, ValueError, KeyError),
-        RuntimeError,
-    ) as error:
-        raise InputError(one_line(f"{path}: damaged, {error}")) from None
-    for key, array in arrays.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise InputError(f"{path}: {key} holds {array.dtype}, finite float32 is needed")
-    return network

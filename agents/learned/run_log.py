@@ -1,11 +1,12 @@
-"""What a training run tells as it goes: lines of progress, TensorBoard events, metrics.csv."""
+"""What a training writes as it goes: lines of progress, TensorBoard events, metrics.csv."""
 
 import csv
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from ray.rllib.utils.metrics import (
@@ -64,8 +65,7 @@ CHARTS = {
     }
 }
 """TensorBoard's page CUSTOM SCALARS: curves that belong together in one chart."""
-# Seconds between lines.
-LINE_EVERY = 10.0
+LINE_EVERY = 10.0  # seconds
 
 
 def episodes_of(result: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -90,7 +90,7 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
         seconds: that it took.
     """
     # What no episode has, as carbon where it is not known, has no curve. J of episodes that vary
-    # is mostly that of a few: J_relative is told in its place.
+    # is mostly that of a few: J_relative stands in its place.
     measures = {
         name: float(np.mean(values))
         for name, values in episodes_of(result).items()
@@ -106,55 +106,52 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     return measures
 
 
-class RunLog:
+class RunLog(AbstractContextManager["RunLog"]):
     """TensorBoard events and metrics.csv of a run, and its lines in the terminal.
 
-    A context manager. Of a resumed run all goes on where it was.
+    Those of a resumed run continue.
 
     Args:
         folder: of the run.
         policies: their names.
         runners: remote ones, when none is lost.
-        state: of the run so far; what the folder has of later iterations is forgotten.
+        state: of the run so far; rows and events of later iterations are dropped.
+        settings: plain containers, for TensorBoard's page HPARAMS.
 
     Raises:
         InputError: metrics.csv of a resumed run is damaged.
     """
 
     def __init__(
-        self, folder: Path, policies: Iterable[str], runners: int, state: RunState
+        self,
+        folder: Path,
+        policies: Iterable[str],
+        runners: int,
+        state: RunState,
+        settings: Mapping[str, Any],
     ) -> None:
-        self._folder = folder
         kept = rows_until(folder, state.iteration) if state.iteration else []
         later = state.env_steps + 1 if state.iteration else None
         self._writer = SummaryWriter(str(folder), purge_step=later)
         self._writer.add_custom_scalars(CHARTS)
+        write_hparams(self._writer, dict(leaves("", settings)), folder)
         self._file = (folder / METRICS).open("w", newline="")
         columns = ["iteration", "env_steps", "seconds", *CARDS["held_out"], *CARDS["episodes"]]
         columns += [*OF_EPISODES, "env_steps_per_s", *RUNNERS]
         columns += [name.format(policy) for policy in policies for name in LEARNER_METRICS]
-        self._table = csv.DictWriter(
-            self._file, list(dict.fromkeys(columns)), extrasaction="ignore"
-        )
+        columns = list(dict.fromkeys(columns))
+        self._table = csv.DictWriter(self._file, columns, extrasaction="ignore")
         self._table.writeheader()
         self._table.writerows(kept)
         self._file.flush()  # a run that is killed now keeps them
         self._evaluated = "-"
         self._last_line = -math.inf
         self._runners = runners
-        self._healthy = float(runners)
-        self._timed_out = 0.0
-
-    def __enter__(self) -> Self:
-        return self
+        self._healthy, self._timed_out = float(runners), 0.0
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
         self._writer.close()
-
-    def write_settings(self, settings: Mapping[str, Any]) -> None:
-        """Settings in plain containers, for TensorBoard's page HPARAMS."""
-        write_hparams(self._writer, dict(leaves("", settings)), self._folder)
 
     def write(self, measures: Mapping[str, float], state: RunState, progress: float) -> None:
         """Writes an iteration everywhere.
@@ -165,45 +162,33 @@ class RunLog:
             progress: share of the budget that is used.
         """
         for name, value in measures.items():
-            self._writer.add_scalar(_tag(name), value, global_step=state.env_steps)
+            card = next((card for card, names in CARDS.items() if name in names), OTHER)
+            tag = name if "/" in name else f"{card}/{name}"
+            self._writer.add_scalar(tag, value, global_step=state.env_steps)
         self._writer.flush()
-        row = {
-            "iteration": state.iteration,
-            "env_steps": state.env_steps,
-            "seconds": round(state.seconds, 1),
-        }
-        self._table.writerow(row | {name: f"{value:.6g}" for name, value in measures.items()})
+        row = {name: f"{value:.6g}" for name, value in measures.items()}
+        row["seconds"] = f"{state.seconds:.1f}"
+        self._table.writerow(row | {"iteration": state.iteration, "env_steps": state.env_steps})
         self._file.flush()
 
-        self._tell_of_runners(measures)
+        healthy, timed_out = measures["runners"], measures["runners_timed_out"]
+        if healthy != self._healthy:
+            lost = self._runners - healthy
+            line = f"{lost:.0f} of {self._runners} runners lost, going on with {healthy:.0f}"
+            print(line if lost else f"all {self._runners} runners are there again")
+        if timed_out > self._timed_out:
+            print(f"{timed_out - self._timed_out:.0f} runners did not answer in time")
+        self._healthy, self._timed_out = healthy, timed_out
+
         if "difference" in measures:
-            found = Evaluated(**{name: measures[name] for name in Evaluated._fields})
-            self._evaluated = found.told()
-        best = "-" if state.best is None else f"{state.best:+.1f}%"
-        left = timedelta(seconds=round(state.seconds * max(0.0, 1 / progress - 1)))
+            evaluated = Evaluated(**{name: measures[name] for name in Evaluated._fields})
+            self._evaluated = evaluated.as_text()
         if progress >= 1 or state.seconds - self._last_line >= LINE_EVERY:
             self._last_line = state.seconds
+            best = "-" if state.best is None else f"{state.best:+.1f}%"
+            left = timedelta(seconds=round(state.seconds * max(0.0, 1 / progress - 1)))
             print(
                 f"iteration {state.iteration}  J against the baseline {self._evaluated}  "
                 f"best {best}  left {left}  {measures['env_steps_per_s']:,.0f} steps/s",
                 flush=True,
             )
-
-    def _tell_of_runners(self, measures: Mapping[str, float]) -> None:
-        """A line of its own when runners were lost or came back."""
-        healthy, timed_out = measures["runners"], measures["runners_timed_out"]
-        if healthy != self._healthy:
-            lost = self._runners - healthy
-            told = f"{lost:.0f} of {self._runners} runners lost, going on with {healthy:.0f}"
-            print(told if lost else f"all {self._runners} runners are there again")
-        if timed_out > self._timed_out:
-            print(f"{timed_out - self._timed_out:.0f} runners did not answer in time")
-        self._healthy, self._timed_out = healthy, timed_out
-
-
-def _tag(name: str) -> str:
-    """What TensorBoard calls a curve: `card/name`."""
-    if "/" in name:
-        return name
-    card = next((card for card, names in CARDS.items() if name in names), OTHER)
-    return f"{card}/{name}"

@@ -1,113 +1,92 @@
 """Plays environments side by side, turn by turn, and keeps what their agents did in columns."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import pairwise
-from threading import Lock
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 
-from agents.learned.chunk import Chunk, Steps
-from agents.learned.compiled_policy import CompiledPolicy, can_compile
-from agents.learned.network import MASKED_LOGIT
-from agents.learned.recorder import Recorder
+from agents.learned.chunk import Chunk, Recorder, Steps
+from agents.learned.compiled_policy import writer_of
+from agents.learned.network import MASKED_LOGIT, SetPolicyNetwork
 from env.base.jit import compiled
-from env.learn.batch import Batch, Ended
-from env.learn.kind import NOBODY, Observation, Turn
-
-WriteLogits = Callable[[Observation, np.ndarray, np.ndarray], None]
-"""Of a policy, see `CompiledPolicy.write_logits`."""
+from env.learn.batch import Batch
+from env.learn.kind import NOBODY
 
 
 @compiled
-def choose(logits, begin, end, part, explore, chances, actions, logp):
-    """Chooses a part of every row's action by the logits in columns `begin` to `end`.
+def choose(logits, bids, explore, chances, actions, logp):
+    """Chooses every row's action: one of all columns, or a bid and one of the others.
 
     Args:
         logits: (rows, A) float32.
-        begin, end: columns.
-        part: column of `chances` and `actions`.
+        bids: B, 0 where agents do not bid.
         explore: draw from the probabilities; else the likeliest.
         chances: (rows, parts) between 0 and 1, to draw with.
         actions: out, (rows, parts) int64.
         logp: out, (rows,) float32, the logarithm of the probability is added.
     """
-    for row in range(len(logits)):
-        chosen = begin
-        for column in range(begin + 1, end):
-            if logits[row, column] > logits[row, chosen]:
-                chosen = column
-        highest = logits[row, chosen]
-        total = 0.0
-        for column in range(begin, end):
-            if logits[row, column] > MASKED_LOGIT:
-                total += np.exp(logits[row, column] - highest)
-        if explore:
-            left = chances[row, part] * total
+    rows, parts = actions.shape
+    for part in range(parts):
+        begin = part * bids
+        end = bids if part + 1 < parts else logits.shape[1]
+        for row in range(rows):
+            chosen = begin
+            for column in range(begin + 1, end):
+                if logits[row, column] > logits[row, chosen]:
+                    chosen = column
+            highest = logits[row, chosen]
+            total = 0.0
             for column in range(begin, end):
                 if logits[row, column] > MASKED_LOGIT:
-                    chosen = column
-                    left -= np.exp(logits[row, column] - highest)
-                    if left < 0.0:
-                        break
-        actions[row, part] = chosen - begin
-        logp[row] += logits[row, chosen] - highest - np.log(total)
+                    total += np.exp(logits[row, column] - highest)
+            if explore:
+                left = chances[row, part] * total
+                for column in range(begin, end):
+                    if logits[row, column] > MASKED_LOGIT:
+                        chosen = column
+                        left -= np.exp(logits[row, column] - highest)
+                        if left < 0.0:
+                            break
+            actions[row, part] = chosen - begin
+            logp[row] += logits[row, chosen] - highest - np.log(total)
 
 
 class Sampler:
     """What one thread of a runner does: a batch, its agents' policies, and columns of their steps.
 
-    Nothing in it is shared with another sampler but the modules, which are only read, and a lock.
+    Nothing in it is shared with another sampler but the networks, which are only read.
 
     Args:
-        batch: the environments.
+        batch: the environments; also an attribute.
         policy_of: name of the policy of an agent.
         random: what actions are drawn with.
-        torch_lock: held by whoever computes logits with torch: it hands Python's lock over at every
-            operation, and two threads that both do so wait for each other.
-
-    Attributes:
-        batch: the environments.
     """
 
     def __init__(
-        self,
-        batch: Batch,
-        policy_of: Callable[[str], str],
-        random: np.random.Generator,
-        torch_lock: Lock,
+        self, batch: Batch, policy_of: Callable[[str], str], random: np.random.Generator
     ) -> None:
-        self.batch = batch
-        self._random = random
-        self._torch_lock = torch_lock
-        self._recorders: dict[Turn, Recorder] = {}
-        for turn in batch.turns:
-            policies = [policy_of(agent.name) for agent in turn.agents]
-            self._recorders[turn] = Recorder(turn.agents, len(batch), policies)
-
-    def take_ended(self) -> list[Ended]:
-        """The episodes that have ended since they were last taken."""
-        ended = list(self.batch.ended)
-        self.batch.ended.clear()
-        return ended
+        self.batch, self._random = batch, random
+        self._recorders = {
+            turn: Recorder(turn.agents, len(batch), [policy_of(each.name) for each in turn.agents])
+            for turn in batch.turns
+        }
 
     @torch.inference_mode()
-    def play(self, module: MultiRLModule, decisions: int, explore: bool) -> Chunk:
+    def play(
+        self, networks: Mapping[str, SetPolicyNetwork], decisions: int, explore: bool
+    ) -> Chunk:
         """So many decisions of every environment.
 
         Args:
-            module: the policies.
+            networks: of the policies, by name.
             decisions: of each environment.
             explore: draw actions by their probabilities; else the likeliest.
         """
         batch = self.batch
-        policies: dict[str, WriteLogits] = {}
+        write_logits = {name: writer_of(network) for name, network in networks.items()}
         for turn, recorder in self._recorders.items():
             recorder.begin(decisions * len(batch) * turn.together)
-            policies |= {name: self._as_it_is(module[name]) for name in set(recorder.policies)}
         taken = 0
         for _ in range(decisions):
             for turn, recorder in self._recorders.items():
@@ -115,8 +94,15 @@ class Sampler:
                 batch.observe(turn, seen)
                 acting = batch.acting[turn]
                 taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
-                logits = _logits([policies[name] for name in recorder.policies], acting, seen)
-                actions, logp = self._choose(logits, recorder.bids, explore)
+                logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
+                for name, own in recorder.by_policy(acting).items():
+                    if len(rows := np.flatnonzero(own)):
+                        write_logits[name](seen, rows, logits)
+                actions = np.empty((len(acting), 2 if recorder.bids else 1), np.int64)
+                chances = self._random.random(actions.shape)
+                logp = np.zeros(len(acting), np.float32)
+                choose(logits, recorder.bids, explore, chances, actions, logp)
+                actions = actions if recorder.bids else actions[:, 0]
                 batch.act(turn, actions)
                 recorder.record(acting, actions, logp, logits)
             earned, done = batch.step()
@@ -129,12 +115,11 @@ class Sampler:
 
     def get_state(self) -> dict[str, Any]:
         """Everything that sampling goes on from."""
+        recorders = self._recorders.items()
         return {
             "batch": self.batch.get_state(),
             "random": self._random.bit_generator.state,
-            "open": {
-                turn.agents[0].kind: each.get_state() for turn, each in self._recorders.items()
-            },
+            "open": {turn.agents[0].kind: each.get_state() for turn, each in recorders},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -143,45 +128,3 @@ class Sampler:
         self._random.bit_generator.state = state["random"]
         for turn, recorder in self._recorders.items():
             recorder.set_state(state["open"][turn.agents[0].kind])
-
-    def _as_it_is(self, module: Any) -> WriteLogits:
-        """What plays a policy until its weights change."""
-        network = getattr(module, "policy", None)
-        if can_compile(network):
-            return CompiledPolicy(network).write_logits
-        return partial(_write_logits, module, self._torch_lock)
-
-    def _choose(
-        self, logits: np.ndarray, bids: int, explore: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Actions (rows,) or (rows, 2), and the logarithms of their probabilities (rows,)."""
-        rows, choices = logits.shape
-        columns = [0, bids, choices] if bids else [0, choices]
-        actions = np.empty((rows, len(columns) - 1), np.int64)
-        logp = np.zeros(rows, np.float32)
-        chances = self._random.random(actions.shape)
-        for part, (begin, end) in enumerate(pairwise(columns)):
-            choose(logits, begin, end, part, explore, chances, actions, logp)
-        return (actions if bids else actions[:, 0]), logp
-
-
-def _write_logits(
-    module: Any, lock: Lock, seen: Observation, rows: np.ndarray, logits: np.ndarray
-) -> None:
-    """As `CompiledPolicy.write_logits`, of a policy as RLlib has it."""
-    own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
-    with lock:
-        logits[rows] = module.logits(own).numpy()
-
-
-def _logits(policies: Sequence[WriteLogits], acting: np.ndarray, seen: Observation) -> np.ndarray:
-    """(rows, A) of each row's own policy; `policies` are those of the agents that act."""
-    logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
-    if len(set(policies)) == 1:
-        policies[0](seen, np.flatnonzero(acting != NOBODY), logits)
-        return logits
-    for index, policy in enumerate(policies):
-        rows = np.flatnonzero(acting == index)
-        if len(rows):
-            policy(seen, rows, logits)
-    return logits

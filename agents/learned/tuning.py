@@ -1,7 +1,7 @@
 """A search for good settings: many trainings under Ray Tune, each as `train.py` would do it.
 
-Tune sees how a trial compares with the best rule in held-out episodes, and how much of its budget
-is used: that is the time in which the scheduler counts.
+Tune sees how a trial compares with the best rule in held-out episodes, and the share of the budget
+that it has used, which is the time of Tune's scheduler.
 """
 
 import math
@@ -31,19 +31,17 @@ USED = "budget_percent"
 
 def search(
     settings: TrainSettings,
-    told: dict[str, Any],
+    config: dict[str, Any],
     shown: Mapping[str, Any],
     learn: Callable[..., Any],
     folder: Path,
 ) -> Evaluated:
-    """Runs all trials and keeps the policy of the best; `trials.csv` holds what came of them.
+    """Runs all trials and keeps the policy of the best; `trials.csv` has a row for each.
 
     Args:
-        settings: of the run; its `tune` is the search.
-        told: the composed configuration.
-        shown: of it, what TensorBoard tells runs apart by.
+        settings, config, folder: of the run, checked and as composed; `tune` is the search.
+        shown: the part of it by which TensorBoard tells runs apart.
         learn: a training, that of train.py in a world of its own.
-        folder: of the run.
 
     Returns:
         What the policy of the best trial comes to.
@@ -55,34 +53,32 @@ def search(
     assert tuned is not None
     # Curves are written by each training, under the names that all runs use.
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
-    # A trial is told of one core, and has one thread.
+    # A trial plans with one core, and has one thread.
     alone = {"threads_per_runner": 1, "threads_per_learner": 1}
-    single = {**told, "tune": None, "ray": {**told["ray"], **alone}}
+    single = {**config, "tune": None, "ray": {**config["ray"], **alone}}
 
     def trial(values: dict[str, Any], learn: Callable[..., Any]) -> None:
         """One training, with values of its own."""
 
-        def report(found: Evaluated, progress: float) -> None:
-            tune.report({**found._asdict(), USED: 100 * min(progress, 1.0)})
+        def report(evaluated: Evaluated, progress: float) -> None:
+            tune.report({**evaluated._asdict(), USED: 100 * min(progress, 1.0)})
 
         torch.set_num_threads(1)
-        config = {**single, "algo": {**single["algo"], **values}}
         place = folder / TRIALS / tune.get_context().get_trial_name()
         place.mkdir(parents=True, exist_ok=True)
-        settings = TrainSettings.model_validate(config)
+        own = {**single, "algo": {**single["algo"], **values}}
         never = nullcontext(SimpleNamespace(asked=False))
-        learn(config, settings, {**shown, **values}, place, never, report)
+        learn(own, TrainSettings.model_validate(own), {**shown, **values}, place, never, report)
 
     processes = 1 + settings.ray.num_env_runners + settings.ray.num_learners
+    fields = type(settings.algo).model_fields
     tuner = tune.Tuner(
         tune.with_resources(
             tune.with_parameters(trial, learn=learn),
             tune.PlacementGroupFactory([{"CPU": 1.0}] * processes),
         ),
         param_space={
-            key: _distribution(
-                values, whole=type(settings.algo).model_fields[key].annotation is int
-            )
+            key: _distribution(values, whole=fields[key].annotation is int)
             for key, values in tuned.space.items()
         },
         tune_config=tune.TuneConfig(
@@ -103,19 +99,20 @@ def search(
         ),
         run_config=tune.RunConfig(name=TRIALS, storage_path=str(folder), verbose=1),
     )
-    rows = [_row(result, list(tuned.space)) for result in tuner.fit()]
-    trials = pd.DataFrame(rows, dtype=object).sort_values("difference")
+    results = {Path(result.path).name: result for result in tuner.fit()}
+    rows = [_row(name, result, list(tuned.space)) for name, result in results.items()]
+    trials = pd.DataFrame(rows, dtype=object).sort_values("difference_percent")
     with written_whole(folder / f"{TRIALS}.csv") as temporary:
-        kept = trials.drop(columns=[name for name in Evaluated._fields if name != "difference"])
-        kept.rename(columns={"difference": "difference_percent"}).to_csv(temporary, index=False)
+        trials.to_csv(temporary, index=False)
     best = trials.iloc[0]
-    if math.isnan(best.difference):
+    if math.isnan(best.difference_percent):
         raise SystemExit(f"error: no trial came to an end; {best.trial}: {best.error}")
     place = folder / TRIALS / best.trial
     # A trial that was stopped early has no other.
     policy = place / "policy" if (place / "policy").is_dir() else place / "policy_best"
     shutil.copytree(policy, folder / "policy")
-    return Evaluated(**best[list(Evaluated._fields)])
+    measured = results[best.trial].metrics or {}
+    return Evaluated(**{name: measured[name] for name in Evaluated._fields})
 
 
 def _distribution(searched: Range | Choices, whole: bool) -> Any:
@@ -132,12 +129,13 @@ def _name(trial: Any) -> str:
     return f"trial_{trial.trial_id.split('_')[-1]}"
 
 
-def _row(result: tune.Result, searched: list[str]) -> dict[str, Any]:
-    """Of trials.csv, with all that `Evaluated` has."""
+def _row(name: str, result: tune.Result, searched: list[str]) -> dict[str, Any]:
+    """A row of trials.csv."""
     measured, values = result.metrics or {}, result.config or {}  # None if it could not begin
     return {
-        "trial": Path(result.path).name,
-        **{name: measured.get(name, math.nan) for name in (*Evaluated._fields, USED)},
+        "trial": name,
+        "difference_percent": measured.get("difference", math.nan),
+        USED: measured.get(USED, math.nan),
         **{key: values.get(key) for key in searched},
         "error": "" if result.error is None else str(result.error).strip().splitlines()[-1],
     }

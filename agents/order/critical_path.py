@@ -1,7 +1,5 @@
 """Order `critical_path`: the longest path through the function first."""
 
-from typing import Literal
-
 import numpy as np
 
 from agents.rule_kinds import QueueOrder
@@ -13,8 +11,6 @@ class CriticalPath(QueueOrder):
 
     Topcuoglu et al., IEEE TPDS 13(3), 2002: the priority of CPOP.
     """
-
-    name: Literal["critical_path"] = "critical_path"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order` in env/sim/declared/ordering.py."""

@@ -1,6 +1,6 @@
 """Order `funcsched`: time and memory together, cold starts counted."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +19,6 @@ class FuncSched(QueueOrder):
         starve_threshold: seconds of waiting from which on the oldest goes first.
     """
 
-    name: Literal["funcsched"] = "funcsched"
     starve_threshold: Annotated[float, Field(ge=0, le=1e9)]
 
     def write(self, options: np.void) -> None:

@@ -1,7 +1,5 @@
 """Order `heft`: largest upward rank first."""
 
-from typing import Literal
-
 import numpy as np
 
 from agents.rule_kinds import QueueOrder
@@ -13,8 +11,6 @@ class Heft(QueueOrder):
 
     Topcuoglu et al., IEEE TPDS 13(3), 2002: the priority of HEFT.
     """
-
-    name: Literal["heft"] = "heft"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order` in env/sim/declared/ordering.py."""

@@ -1,6 +1,6 @@
 """Order `rr`: round robin."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -17,7 +17,6 @@ class RoundRobin(QueueOrder):
         time_slice: seconds.
     """
 
-    name: Literal["rr"] = "rr"
     time_slice: Annotated[float, Field(ge=1e-3, le=1e6)]  # less never ends
 
     def write(self, options: np.void) -> None:

@@ -1,7 +1,5 @@
 """Order `sjf`: shortest job first."""
 
-from typing import Literal
-
 import numpy as np
 
 from agents.rule_kinds import QueueOrder
@@ -10,8 +8,6 @@ from env.sim.declared.ordering import DeclaredFunctions
 
 class Sjf(QueueOrder):
     """The smallest mean execution time E first."""
-
-    name: Literal["sjf"] = "sjf"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order` in env/sim/declared/ordering.py."""

@@ -1,7 +1,5 @@
 """Order `srf`: smallest memory first."""
 
-from typing import Literal
-
 import numpy as np
 
 from agents.rule_kinds import QueueOrder
@@ -10,8 +8,6 @@ from env.sim.declared.ordering import DeclaredFunctions
 
 class Srf(QueueOrder):
     """The smallest memory R first."""
-
-    name: Literal["srf"] = "srf"
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
         """(D,) see `Order` in env/sim/declared/ordering.py."""

@@ -1,6 +1,6 @@
 """Order `srtf`: shortest remaining time first."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -21,7 +21,6 @@ class Srtf(QueueOrder):
         check_interval: seconds.
     """
 
-    name: Literal["srtf"] = "srtf"
     check_interval: Annotated[float, Field(ge=1e-3, le=1e6)]  # less never ends
 
     def write(self, options: np.void) -> None:

@@ -15,6 +15,7 @@ from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.workflows import Workflows
 from agents.rule_kinds import QueueOrder
+from env.base.schema import Strict
 from env.sim.declared.ordering import Amount, DeclaredFunctions, Resource, Sharing, Winners
 
 Within = Annotated[
@@ -22,15 +23,17 @@ Within = Annotated[
 ]
 
 
-class InTurn(QueueOrder):
+class InTurn(Strict):
     """What all of them have in common.
 
     Attributes:
+        name: of the mechanism.
         within: whose function goes next of a tenant whose turn it is.
         half_life: seconds after which use counts half: who had more than its share lately pays up
             to twice as much. None: it is not remembered.
     """
 
+    name: str
     within: Within
     half_life: Amount | None
 
@@ -49,7 +52,7 @@ class InTurn(QueueOrder):
         return Sharing.model_validate({"mechanism": self.name, **given})
 
 
-class ByUse(InTurn):
+class ByUse(InTurn, QueueOrder):
     """Tenants are charged what their functions really used.
 
     Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995).
@@ -63,7 +66,7 @@ class ByUse(InTurn):
     quantum: Amount | None
 
 
-class SeveralWinners(InTurn):
+class SeveralWinners(InTurn, QueueOrder):
     """As `ByUse`, by a lottery of several winners.
 
     Attributes:
@@ -76,7 +79,7 @@ class SeveralWinners(InTurn):
     winners: Winners
 
 
-class DominantResource(InTurn):
+class DominantResource(InTurn, QueueOrder):
     """The tenant with the lowest dominant share of what is held goes next: of threads or memory.
 
     Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011).

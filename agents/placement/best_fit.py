@@ -1,18 +1,13 @@
 """Placement `best_fit`: the fullest node with room (bin packing)."""
 
-from typing import ClassVar, Literal
-
 import numpy as np
 
-from agents.rule_kinds import Fit, PlacementRule
+from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 
 
 class BestFit(PlacementRule):
     """The node whose free memory is left smallest; without room anywhere, the least short of it."""
-
-    name: Literal["best_fit"]
-    fit: ClassVar[Fit] = "best_fit"
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

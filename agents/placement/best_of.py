@@ -1,6 +1,6 @@
 """Placement `best_of`: does what the best of several `greedy_objective` rules would do."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,6 @@ class BestOf(PlacementRule):
         rules: weights of each; ties go to the first.
     """
 
-    name: Literal["best_of"]
     is_reference: ClassVar[bool] = True
     clairvoyant: bool
     rules: Annotated[tuple[WeightsByObjective, ...], Field(min_length=2)]

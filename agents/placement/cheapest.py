@@ -1,7 +1,5 @@
 """Placement `cheapest`: the node that adds least rent."""
 
-from typing import Literal
-
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 
@@ -12,8 +10,6 @@ class Cheapest(PlacementRule):
     Time counts for nothing: all functions queue up on the servers with the lowest hourly rate, for
     another hour there costs less than a first hour anywhere else.
     """
-
-    name: Literal["cheapest"]
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

@@ -1,15 +1,11 @@
 """Placement `data_local`: where the predecessors' data is."""
 
-from typing import Literal
-
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 
 
 class DataLocal(PlacementRule):
     """The smallest transfer time; ties by finish time."""
-
-    name: Literal["data_local"]
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

@@ -1,7 +1,5 @@
 """Placement `earliest_finish`: the node where the function ends first (as in HEFT)."""
 
-from typing import Literal
-
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 
@@ -11,8 +9,6 @@ class EarliestFinish(PlacementRule):
 
     Source: Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, processor selection.
     """
-
-    name: Literal["earliest_finish"]
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

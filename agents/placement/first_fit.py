@@ -1,10 +1,8 @@
 """Placement `first_fit`: the first node with room."""
 
-from typing import ClassVar, Literal
-
 import numpy as np
 
-from agents.rule_kinds import Fit, PlacementRule
+from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 
 
@@ -13,9 +11,6 @@ class FirstFit(PlacementRule):
 
     If there is none, the one with the lowest load.
     """
-
-    name: Literal["first_fit"]
-    fit: ClassVar[Fit] = "first_fit"
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

@@ -1,6 +1,6 @@
 """Placement `greedy_objective`: the node with the smallest predicted rise of J."""
 
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -44,8 +44,6 @@ class GreedyObjective(WeightsByObjective, PlacementRule):
     with the mean cost of the workflows that have arrived in place of that of the whole episode. The
     finish term prefers, among placements that move no bound and no lease, those that end early.
     """
-
-    name: Literal["greedy_objective"]
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

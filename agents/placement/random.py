@@ -1,7 +1,5 @@
 """Placement `random`: any node that is feasible."""
 
-from typing import Literal
-
 import numpy as np
 
 from agents.rule_kinds import PlacementRule
@@ -10,8 +8,6 @@ from agents.scheduler import Decision
 
 class Random(PlacementRule):
     """Every feasible node with the same probability: the floor that any rule has to beat."""
-
-    name: Literal["random"]
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

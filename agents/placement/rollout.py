@@ -1,6 +1,6 @@
 """Placement `rollout`: tries every node in a fork that `greedy_objective` plays to its end."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +24,6 @@ class Rollout(PlacementRule):
         weights: of `greedy_objective` in the forks.
     """
 
-    name: Literal["rollout"]
     is_reference: ClassVar[bool] = True
     clairvoyant: bool
     weights: ScoreWeights

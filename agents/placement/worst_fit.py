@@ -1,16 +1,11 @@
 """Placement `worst_fit`: the emptiest node (load balancing by memory)."""
 
-from typing import ClassVar, Literal
-
-from agents.rule_kinds import Fit, PlacementRule
+from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 
 
 class WorstFit(PlacementRule):
     """The node whose free memory is left largest."""
-
-    name: Literal["worst_fit"]
-    fit: ClassVar[Fit] = "worst_fit"
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.own_rule import OwnRule, RuleCode, Source, code_in, own_rules
+from agents.own_rule import OwnRule, RuleCode, code_in, own_rules
 from agents.scheduler import play
 from env.base.errors import InputError
 from env.sim.view.raw_env import RawEnv
@@ -167,4 +167,3 @@ def test_another_process_needs_no_file(file: str) -> None:
     kind, given = rule.__reduce__()
     again = kind(*given)
     assert (again.name, again.sha256) == (rule.name, rule.sha256)
-    assert isinstance(given[2], Source)

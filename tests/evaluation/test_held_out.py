@@ -106,7 +106,7 @@ def test_the_paired_difference_is_told_in_percent_of_the_rule(
     held_out = HeldOut(world(*TINY, "agents=placer"), SETTINGS)
     found = held_out.evaluate({})
     assert (found.J, found.J_rule) == (pytest.approx(np.mean(J)), 3.0)
-    assert found.told() == told
+    assert found.as_text() == told
     assert held_out.of_policy(found).startswith(f"{verdict} cheapest, the best baseline: J ")
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 import ray
+from hydra import compose, initialize_config_dir
 from pydantic import TypeAdapter
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
 from agents.learned.algorithms import policy_spaces, run_config
 from env.learn.multi_agent import register
+from run.command import CONF, plain
 from run.ray_session import start_ray
 from run.settings import AlgoSettings, RaySettings, TrainSettings
 from tests.agents.learned.toy_env import ToyEnv, make
@@ -32,6 +34,13 @@ def toy(registered: None) -> str:
     if not ray.is_initialized():
         start_ray(ray_settings(num_cpus=2), 2)
     return TOY
+
+
+def algo(name: str, **changed: Any) -> dict[str, Any]:
+    """Settings of conf/algo, with small networks."""
+    with initialize_config_dir(str(CONF), version_base=None):
+        settings: dict[str, Any] = plain(compose("train", [f"algo={name}"]))["algo"]
+    return settings | {"hidden": [32, 32]} | changed
 
 
 def ray_settings(**given: object) -> RaySettings:

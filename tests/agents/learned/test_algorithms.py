@@ -19,45 +19,30 @@ from agents.learned.algorithms import (
 )
 from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.network import MASKED_LOGIT
-from agents.learned.q_network import SetQNetwork
 from agents.learned.run_log import env_steps_of, episodes_of, measures_of
-from tests.agents.learned.conftest import config_of
-from tests.agents.learned.test_training import CLONING, PPO_SETTINGS, same
+from agents.learned.set_policy import SetQNetwork
+from tests.agents.learned.conftest import algo, config_of
+from tests.agents.learned.test_training import PPO_SETTINGS, same
 from tests.agents.learned.toy_env import ToyEnv
 
-ASYNCHRONOUS = {
-    "hidden": (32, 32),
-    "network": "pooling",
-    "message_rounds": 2,
-    "warm_start": None,
-    "cloning": CLONING,
-    "batch_size": 80,
-    "iteration_steps": 640,
-    "learning_rate": 5e-3,
-    "entropy": 1e-3,
-    "gamma": 1.0,
-}
+ASYNCHRONOUS = {"batch_size": 80, "iteration_steps": 640, "learning_rate": 5e-3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": PPO_SETTINGS,
-    "impala": {"name": "impala", **ASYNCHRONOUS},
-    "appo": {"name": "appo", **ASYNCHRONOUS, "epochs": 2, "clip": 0.2, "target_update": 2},
-    "dqn": {
-        "name": "dqn",
-        "hidden": (32, 32),
-        "network": "pooling",
-        "message_rounds": 2,
-        "batch_size": 64,
-        "iteration_steps": 512,
-        "replay_steps": 10_000,
-        "warmup_steps": 200,
-        "updates_per_step": 0.0625,
-        "target_update_steps": 300,
-        "learning_rate": 5e-3,
-        "gamma": 0.5,
-        "exploration": 1.0,
-        "final_exploration": 0.02,
-        "exploration_steps": 1500,
-    },
+    "impala": algo("impala", **ASYNCHRONOUS),
+    "appo": algo("appo", **ASYNCHRONOUS),
+    "dqn": algo(
+        "dqn",
+        batch_size=64,
+        iteration_steps=512,
+        replay_steps=10_000,
+        warmup_steps=200,
+        updates_per_step=0.0625,
+        target_update_steps=300,
+        learning_rate=5e-3,
+        gamma=0.5,
+        final_exploration=0.02,
+        exploration_steps=1500,
+    ),
 }
 # Far above what any of these tests takes, far below what a user would call hanging.
 PATIENCE = 60.0
@@ -249,8 +234,9 @@ def test_without_exploration_the_best_allowed_value_is_taken() -> None:
     values = module.compute_q_values(batch)[QF_PREDS]
     assert (values[mask == 0] == MASKED_LOGIT).all()
     assert (values[mask == 1] > MASKED_LOGIT / 2).all()
-    for forward in (module.forward_exploration, module.forward_inference):
-        assert torch.equal(forward(batch)[Columns.ACTIONS], values.argmax(dim=-1))
+    best, logits = values.argmax(dim=-1), module.forward_inference(batch)
+    assert torch.equal(module.forward_exploration(batch)[Columns.ACTIONS], best)
+    assert torch.equal(logits[Columns.ACTION_DIST_INPUTS].argmax(dim=-1), best)
 
 
 @pytest.mark.parametrize("name", ["ppo", "impala"])

@@ -8,10 +8,9 @@ import pytest
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from agents.learned.batch_runner import BatchEnvRunner
 from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
-from agents.learned.env_runner import EPISODE_METRICS
+from agents.learned.env_runner import EPISODE_METRICS, BatchEnvRunner
 from agents.learned.run_log import episodes_of as series_of
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from tests.agents.learned import conftest
@@ -205,7 +204,7 @@ def test_the_logits_are_those_of_the_policies_as_they_are_now(
     for name, steps in runner.sample(num_timesteps=240)[0].modules.items():
         seen = {part: torch.from_numpy(column) for part, column in steps.obs.items()}
         with torch.no_grad():
-            wanted = runner.module[name].logits(seen).numpy()
+            wanted = runner.module[name].policy(seen).numpy()
         now = slice(ENVIRONMENTS, None)  # open steps of before come first, one an environment
         assert len(steps) > ENVIRONMENTS
         assert steps.action_dist_inputs[now] == pytest.approx(wanted[now], abs=1e-4)

@@ -1,5 +1,6 @@
 """Behaviour cloning: teachers are repeated, and the other algorithms can begin with it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,29 +11,26 @@ from ray.tune.registry import register_env
 
 from agents.baseline import make_baselines
 from agents.learned.algorithms import build, policy_networks
-from agents.learned.cloning import check_teacher, demonstrate, warm_start
+from agents.learned.cloning import demonstrate, warm_start
 from agents.learned.policy_file import policy_of
 from agents.learned.run_log import measures_of
 from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.actions import NO_PLACE
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
-from run.settings import AlgoSettings
-from tests.agents.learned.conftest import config_of
+from run.settings import AlgoSettings, TrainSettings
+from tests.agents.learned.conftest import algo, config_of
 from tests.agents.learned.test_algorithms import SETTINGS
-from tests.agents.learned.test_training import CLONING, same
+from tests.agents.learned.test_training import same
 from tests.env.worlds import LAYOUTS, TINY, world
 
-LESSON = CLONING | {"decisions": 600, "epochs": 15, "batch_size": 128, "learning_rate": 3e-3}
-BC = {
-    "name": "bc",
-    "hidden": (32, 32),
-    "network": "pooling",
-    "message_rounds": 2,
-    "teacher": "greedy_objective",
-    "cloning": LESSON,
-    "iteration_steps": 600,
+LESSON = algo("bc")["cloning"] | {
+    "decisions": 600,
+    "epochs": 15,
+    "batch_size": 128,
+    "learning_rate": 3e-3,
 }
+BC = algo("bc", teacher="greedy_objective", cloning=LESSON, iteration_steps=600)
 
 
 def make_algorithm(settings: dict[str, Any], told: dict[str, Any]) -> Algorithm:
@@ -108,8 +106,11 @@ def test_a_warm_start_hands_the_policies_over_and_leaves_the_critic(toy: str, na
     settings = SETTINGS[name] | {"warm_start": "greedy_objective", "cloning": LESSON}
     algorithm = make_algorithm(settings, told)
     critics, before = critics_of(algorithm), policy_networks(algorithm)
-    parsed: Any = TypeAdapter(AlgoSettings).validate_python(settings)
-    agreement = warm_start(algorithm, parsed, told, True, seed=5)
+    parsed = TrainSettings.model_construct(
+        algo=TypeAdapter(AlgoSettings).validate_python(settings),
+        agents=SimpleNamespace(share_type_policy=True),
+    )
+    agreement = warm_start(algorithm, parsed, told)
     assert agreement["placer"] > 0.9
     assert same(critics_of(algorithm), critics)
     learned = policy_networks(algorithm)["placer"]
@@ -142,7 +143,6 @@ def critics_of(algorithm: Algorithm) -> dict[str, dict[str, np.ndarray]]:
 def test_a_teacher_that_cannot_be_cloned_is_refused(teacher: str, says: str) -> None:
     told = world(*TINY, "agents=placer", "agents.memory_tiers=[0.75,1.0]")
     with pytest.raises(InputError) as caught:
-        check_teacher("algo.teacher", teacher, told)
-    assert str(caught.value).startswith("algo.teacher: ")
+        demonstrate(teacher, 1, told)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)

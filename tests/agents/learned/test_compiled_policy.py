@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learned.compiled_policy import WIDEST, CompiledPolicy, can_compile
+from agents.learned.compiled_policy import WIDEST, can_compile, writer_of
 from agents.learned.network import MASKED_LOGIT, PolicySizes, SetPolicyNetwork
 
 ROWS, ITEMS = 40, 7
@@ -43,7 +43,7 @@ def test_logits_are_those_of_torch(hidden: tuple[int, ...], bids: int, choices: 
         wanted = network({part: torch.from_numpy(column) for part, column in seen.items()}).numpy()
     assert can_compile(network)
     found = np.full_like(wanted, np.nan)
-    CompiledPolicy(network).write_logits(seen, np.arange(ROWS), found)
+    writer_of(network)(seen, np.arange(ROWS), found)
     allowed = seen["mask"] == 1
     assert np.ptp(wanted[allowed]) > 1
     assert found[allowed] == pytest.approx(wanted[allowed], abs=1e-5)
@@ -54,9 +54,9 @@ def test_rows_do_not_depend_on_each_other_and_others_stay() -> None:
     network = network_of((16, 16), bids=0, choices=2)
     seen = observe(network)
     together, apart = (np.full_like(seen["mask"], 5.0) for _ in range(2))
-    CompiledPolicy(network).write_logits(seen, np.arange(ROWS), together)
+    writer_of(network)(seen, np.arange(ROWS), together)
     for row in range(1, ROWS):
-        CompiledPolicy(network).write_logits(seen, np.array([row]), apart)
+        writer_of(network)(seen, np.array([row]), apart)
     assert np.array_equal(apart[1:], together[1:])
     assert (apart[0] == 5.0).all()
 

@@ -11,8 +11,8 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.learner_group import LearnerGroup
 
 from agents.learned.advantages import ChunksToBatch
-from agents.learned.batch_runner import FastPPOConfig
 from agents.learned.chunk import Chunk, Steps
+from agents.learned.env_runner import FastPPOConfig
 from agents.learned.learner import BudgetPPOLearner
 from tests.agents.learned.conftest import config_of
 from tests.agents.learned.episodes import to_chunk

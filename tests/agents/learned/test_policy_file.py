@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from agents.learned.network import PolicySizes, SetPolicyNetwork, network_of
+from agents.learned.network import PolicySizes, SetPolicyNetwork
 from agents.learned.policy_file import load_policy, save_policy
 from env.base.errors import InputError
 from env.learn.kind import Agent
@@ -184,8 +184,8 @@ def test_a_policy_that_does_not_fit_is_refused(
 def test_server_types_never_seen_act_by_a_policy_of_their_kind(
     network: SetPolicyNetwork, tmp_path: Path
 ) -> None:
-    weights = {key: -tensor.numpy() for key, tensor in network.state_dict().items()}
-    other = network_of(SIZES, weights)
+    other = SetPolicyNetwork(SIZES)
+    other.load_state_dict({key: -tensor for key, tensor in network.state_dict().items()})
     save_policy(
         tmp_path / "policy",
         networks={"server_a": network, "server_b": other},

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from agents.learned.algorithms import policy_spaces
-from agents.learned.cloning import check_teacher, demonstrate
+from agents.learned.cloning import demonstrate
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.learned.network import SetPolicyNetwork
 from agents.learned.policy_file import features_of, save_policy
@@ -168,5 +168,5 @@ def test_teachers_of_other_orders_are_refused(
     teacher: str, overrides: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(InputError) as error:
-        check_teacher("algo.teacher", teacher, world(*TRACE, *overrides))
+        demonstrate(teacher, 1, world(*TRACE, *overrides))
     assert says in str(error.value) and "\n" not in str(error.value)

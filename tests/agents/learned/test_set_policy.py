@@ -126,7 +126,7 @@ def reached_functions(edges: list[tuple[int, int]]) -> dict[str, list[int]]:
     for source, target in edges:
         seen["edges"][:, source, target] = 1
     found = {}
-    for name, asked in (("logits", module.logits), ("values", lambda s: module.value(s))):
+    for name, asked in (("logits", module.policy), ("values", lambda s: module.value(s))):
         functions = seen["functions"].clone().requires_grad_()
         asked({**seen, "functions": functions}).sum().backward()
         reached = functions.grad.abs().sum(dim=(0, 2)) > 0
@@ -159,7 +159,7 @@ def test_the_order_of_other_functions_and_padding_change_nothing() -> None:
         "functions": torch.cat([seen["functions"][:, order], absurd], dim=1),
         "edges": edges,
     }
-    torch.testing.assert_close(module.logits(padded), module.logits(seen))
+    torch.testing.assert_close(module.policy(padded), module.policy(seen))
     torch.testing.assert_close(module.value(padded), module.value(seen))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.learned.cloning import check_teacher
+from agents.learned.cloning import demonstrate
 from agents.learned.learned_scheduler import LearnedScheduler
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
@@ -54,5 +54,5 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
             scheduler_of(tmp_path, environment, queued, tenants)
         says = "has agents of tenants, it needs dispatch=queued and workload.tenants with tickets"
         assert says in str(error.value) and "\n" not in str(error.value)
-    with pytest.raises(InputError, match=r"algo.warm_start: .* no teacher grants tickets"):
-        check_teacher("algo.warm_start", "fcfs", world(*TENANTS))
+    with pytest.raises(InputError, match="no teacher grants tickets"):
+        demonstrate("fcfs", 1, world(*TENANTS))

@@ -22,35 +22,17 @@ from agents.learned.checkpoint import (
 from agents.learned.run_log import episodes_of, measures_of
 from env.base.errors import InputError
 from run.settings import PPOSettings
-from tests.agents.learned.conftest import config_of, ray_settings
+from tests.agents.learned.conftest import algo, config_of, ray_settings
 
-CLONING = {
-    "decisions": 10,
-    "every": 1,
-    "held_out": 0.1,
-    "epochs": 1,
-    "batch_size": 256,
-    "learning_rate": 1e-3,
-    "temperature": 1.0,
-}
-PPO_SETTINGS = {
-    "name": "ppo",
-    "sampler": "rllib",
-    "warm_start": None,
-    "cloning": CLONING,
-    "hidden": (32, 32),
-    "network": "pooling",
-    "message_rounds": 2,
-    "batch_size": 640,
-    "minibatch_size": 128,
-    "epochs": 4,
-    "learning_rate": 3e-3,
-    "entropy": 1e-3,
-    "gamma": 1.0,
-    "gae_lambda": 0.95,
-    "clip": 0.2,
-    "kl_stop": 0.03,
-}
+PPO_SETTINGS = algo(
+    "ppo",
+    sampler="rllib",
+    batch_size=640,
+    minibatch_size=128,
+    epochs=4,
+    learning_rate=3e-3,
+    gae_lambda=0.95,
+)
 
 
 def make_algorithm(
