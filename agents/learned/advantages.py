@@ -82,7 +82,7 @@ def standardised(advantages: np.ndarray, trained: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def advantages(rewards, following, values, gamma, gae_lambda, out):
+def advantages(rewards, following, values, gamma, gae_lambda, out) -> None:
     """Generalised advantage estimation (arXiv:1506.02438, equation 16), last row first.
 
     A(t) = delta(t) + gamma * lambda * A(t+1), delta(t) = r(t) + gamma * V(t+1) - V(t), where t+1

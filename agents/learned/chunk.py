@@ -118,7 +118,7 @@ class Chunk:
 
 
 @compiled
-def link(first, acting, last, following, agent, environment):
+def link(first, acting, last, following, agent, environment) -> None:
     """Notes who made the rows from `first` on, and that they follow these agents' last rows.
 
     Args:
@@ -143,7 +143,7 @@ def link(first, acting, last, following, agent, environment):
 
 
 @compiled
-def earn(last, earned, done, rewards, following):
+def earn(last: np.ndarray, earned: np.ndarray, done, rewards: np.ndarray, following: np.ndarray):
     """Adds what each environment earned to the last row of its agents, and ends episodes.
 
     Args:

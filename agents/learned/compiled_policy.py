@@ -61,7 +61,7 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def layer(inputs, count, weight, bias, out):
+def layer(inputs: np.ndarray, count: int, weight, bias, out: np.ndarray) -> None:
     """Writes `bias + inputs[:count] @ weight` to `out[:count]`, four inputs at a time.
 
     So out is read and written a quarter as often.
@@ -88,7 +88,7 @@ def layer(inputs, count, weight, bias, out):
 
 
 @compiled
-def unit(inputs, weight, bias, column):
+def unit(inputs: np.ndarray, weight, bias, column):
     """One unit of a layer: `bias[column] + inputs @ weight[:, column]`."""
     total = bias[column]
     for i in range(len(inputs)):
@@ -97,7 +97,7 @@ def unit(inputs, weight, bias, column):
 
 
 @compiled
-def cut_below_zero(out, count):
+def cut_below_zero(out: np.ndarray, count: int) -> None:
     """ReLU, in place."""
     for row in range(count):
         for j in range(out.shape[1]):
@@ -105,7 +105,7 @@ def cut_below_zero(out, count):
 
 
 @compiled
-def pool_items(embedded, count, pooled):
+def pool_items(embedded: np.ndarray, count: int, pooled: np.ndarray) -> None:
     """Mean and maximum of the present items, which are not negative; 0 where there is none."""
     width = embedded.shape[1]
     mean, highest = pooled[0, :width], pooled[0, width:]
@@ -120,7 +120,7 @@ def pool_items(embedded, count, pooled):
 
 
 @compiled
-def gather_present(items, mask, bids, choices, scratch):
+def gather_present(items: np.ndarray, mask: np.ndarray, bids, choices, scratch):
     """Collects the items that have a choice; returns how many."""
     count = 0
     for item in range(len(items)):
@@ -136,7 +136,7 @@ def gather_present(items, mask, bids, choices, scratch):
 
 
 @compiled
-def score_rows(weights, rows, context, items, mask, scratch, logits):
+def score_rows(weights, rows, context, items, mask, scratch, logits) -> None:
     """Writes the logits of some rows.
 
     Args:

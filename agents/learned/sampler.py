@@ -15,7 +15,7 @@ from env.learn.kind import NOBODY
 
 
 @compiled
-def choose(logits, bids, explore, chances, actions, logp):
+def choose(logits, bids, explore, chances, actions, logp) -> None:
     """Chooses every row's action: one of all columns, or a bid and one of the others.
 
     Args:

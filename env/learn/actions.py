@@ -26,7 +26,7 @@ NO_PLACE: Final = -1
 
 
 @compiled
-def first_refused(actions, mask, bids, together):
+def first_refused(actions: np.ndarray, mask: np.ndarray, bids, together):
     """The first row with an action that is not allowed, or -1.
 
     Args:

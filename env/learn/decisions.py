@@ -152,7 +152,7 @@ def seeing(see: Any, acting: Any) -> Any:
     """Compiled: `see` of all agents that act at a turn, a row each; that of nobody is blank."""
 
     @compiled
-    def see_all(code, envs, bids, agents, context, items, mask, critic):
+    def see_all(code, envs, bids, agents, context, items, mask, critic) -> None:
         together = len(context) // len(envs.episodes)
         for env in range(len(envs.episodes)):
             state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
@@ -179,7 +179,7 @@ def deciding(decide: Any) -> Any:
     """Compiled: `decide` of all agents that act at a turn, a row each."""
 
     @compiled
-    def decide_all(code, envs, actions, bids):
+    def decide_all(code: int, envs: Environments, actions: np.ndarray, bids) -> None:
         together = len(actions) // len(envs.choices)
         for env in range(len(envs.choices)):
             if envs.episodes[env].kind == code:
@@ -197,7 +197,7 @@ def applying(apply: Any) -> Any:
     """Compiled: carries out what was decided, plays on and looks at the decision that is due."""
 
     @compiled
-    def apply_all(code, envs):
+    def apply_all(code: int, envs: Environments) -> None:
         for env in range(len(envs.episodes)):
             if envs.episodes[env].kind == code:
                 state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
@@ -212,7 +212,7 @@ def applying(apply: Any) -> Any:
 
 
 @compiled
-def look(envs, env):
+def look(envs: Environments, env: int) -> None:
     """Notes the potential of an environment, and looks at the decision that is due."""
     state, sight, episode = envs.states[env : env + 1], sight_of(envs.sights, env), envs.episodes
     update_finish_bounds(state)
@@ -231,7 +231,7 @@ def look(envs, env):
 
 
 @compiled
-def look_at(envs, environments):
+def look_at(envs: Environments, environments: np.ndarray) -> None:
     """`look` at some environments that have just been loaded."""
     for env in environments:
         if envs.episodes[env].kind == CHOOSE:

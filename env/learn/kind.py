@@ -19,6 +19,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from env.base.jit import compiled
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LIMIT
 from env.learn.workflow_window import FUNCTION_FEATURES
+from env.sim.state.block import State
 
 Observation = dict[str, np.ndarray]
 NOBODY: Final = -1
@@ -65,7 +66,7 @@ class Sight(NamedTuple):
 class Environments(NamedTuple):
     """E simulators side by side, and how far each of them is."""
 
-    states: np.ndarray  # HANDLE (E,), of each `State`
+    states: Any  # HANDLE (E,), of each `State`
     sights: Sight  # with a dimension of environments, but for the fields that never change
     episodes: np.ndarray  # EPISODE (E,)
     choices: np.ndarray  # CHOICE (E,)
@@ -73,7 +74,7 @@ class Environments(NamedTuple):
 
 
 @compiled
-def sight_of(sights, env):
+def sight_of(sights: Sight, env: int):
     """The `Sight` of one environment: views of its rows."""
     return Sight(
         sights.first_node[env],
@@ -149,13 +150,13 @@ class Agent(NamedTuple):
 
 
 @compiled
-def answer(agent, sight, choice, action, bid):
+def answer(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
     """`Turn.decide` where the action is the row."""
     choice[0].row = action
 
 
 @compiled
-def itself(agent, state, choice):
+def itself(agent: int, state: State, choice: np.ndarray):
     """`Turn.acting` where all act at once."""
     return agent
 

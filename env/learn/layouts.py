@@ -22,6 +22,7 @@ from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import Placement as PlacementRule
 from env.sim.events.choosing import FIRST
+from env.sim.state.block import State
 from env.sim.state.records import ASIDE, CANDIDATE
 
 ASKED_CONTEXT: Final = (
@@ -157,7 +158,7 @@ def _asked_kind(asked: DecisionKind, place: int) -> Kind:
     fill, carry_out = asked.fill, asked.apply
 
     @compiled
-    def see(agent, state, sight, choice, context, items, mask):
+    def see(agent, state: State, sight, choice, context, items, mask) -> None:
         active = state.cluster[0].arrived - state.cluster[0].finished_workflows
         context[ASKED.active_workflows] = log_of(active) / LOG_50
         context[ASKED.leased_cores] = leased_cores(state) / state.cluster[0].cores
@@ -165,7 +166,7 @@ def _asked_kind(asked: DecisionKind, place: int) -> Kind:
         fill(state, choice[0].subject, items, mask)
 
     @compiled
-    def apply(state, sight, choice):
+    def apply(state: State, sight: Sight, choice: np.ndarray):
         carry_out(state, choice[0].subject, choice[0].row)
         return ASIDE
 

@@ -15,6 +15,7 @@ from env.score.greedy_score import greedy_scores, leased_cores, server_cores, wo
 from env.score.reward import lease_value
 from env.sim.forecast.candidates import forecast
 from env.sim.queue.tracking import parallel_cores
+from env.sim.state.block import State
 from env.sim.state.records import HOUR, INF, NONE
 
 LIMIT: Final = 10.0
@@ -121,33 +122,33 @@ CRITIC: Final = places(CRITIC_FEATURES)
 
 
 @compiled
-def log_of(ratio):
+def log_of(ratio: float):
     """log(1 + ratio), in the single precision that features have: half the cost of double."""
     return np.log(np.float32(1.0 + ratio)) if ratio != 0.0 else np.float32(0.0)
 
 
 @compiled
-def log_seconds(seconds):
+def log_seconds(seconds: float):
     """Seconds on a logarithmic scale, an hour near 1."""
     return log_of(max(0.0, seconds)) / LOG_HOUR
 
 
 @compiled
-def clip(features):
+def clip(features: np.ndarray) -> None:
     """Brings every one within the limits."""
     for index in range(len(features)):
         features[index] = min(LIMIT, max(-LIMIT, features[index]))
 
 
 @compiled
-def copy(source, target):
+def copy(source, target) -> None:
     """Copies numbers; numba's own assignment of arrays would allocate."""
     for index in range(len(source)):
         target[index] = source[index]
 
 
 @compiled
-def write_context(state, out):
+def write_context(state: State, out: np.ndarray) -> None:
     """CONTEXT_FEATURES of the current function and the workload into `out`.
 
     Finish bounds have to be up to date (`update_finish_bounds`).
@@ -189,13 +190,13 @@ def write_context(state, out):
 
 
 @compiled
-def expected_use(asked, leased, cores):
+def expected_use(asked: float, leased: float, cores: float):
     """Share of a server that is asked for beyond the cores of other leases, within limits."""
     return min(USE_LIMIT, max(-USE_LIMIT, (asked - leased) / cores))
 
 
 @compiled
-def server_threads(state, server):
+def server_threads(state: State, server: int):
     """Of all containers on its NUMA nodes, running and waiting."""
     threads = 0
     first = state.servers[server].first_node
@@ -205,7 +206,7 @@ def server_threads(state, server):
 
 
 @compiled
-def write_nodes(state, candidates, scores, out):
+def write_nodes(state: State, candidates: np.ndarray, scores: np.ndarray, out: np.ndarray) -> None:
     """NODE_FEATURES of every candidate into `out` (N, I)."""
     cluster = state.cluster[0]
     function = state.functions[cluster.deciding]
@@ -276,7 +277,7 @@ def write_nodes(state, candidates, scores, out):
 
 
 @compiled
-def write_critic(state, cheapest, reached, reference_reached, reference, out):
+def write_critic(state: State, cheapest, reached, reference_reached, reference, out) -> None:
     """CRITIC_FEATURES into `out`: the future of the episode, for the value function alone.
 
     Potentials are `reached` now, and at this time by the reference, which comes to J `reference`;
@@ -309,7 +310,7 @@ def write_critic(state, cheapest, reached, reference_reached, reference, out):
 
 
 @compiled
-def observe_nodes(state, memory_alloc, weights, candidates, scores, out):
+def observe_nodes(state: State, memory_alloc, weights, candidates, scores, out) -> None:
     """Forecast, greedy scores and NODE_FEATURES of the current function with `memory_alloc` MB."""
     forecast(state, memory_alloc, candidates)
     greedy_scores(state, candidates, weights, scores)

@@ -14,7 +14,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.jit import compiled
 from env.learn.actions import NO_PLACE
-from env.learn.kind import Agent, Kind, Turn
+from env.learn.kind import Agent, Kind, Sight, Turn
 from env.learn.observation import (
     CONTEXT,
     NODE_FEATURES,
@@ -30,6 +30,7 @@ from env.learn.observation import (
 from env.learn.workflow_window import write_window
 from env.sim.events.placing import place
 from env.sim.node.fit import suits
+from env.sim.state.block import State
 from env.sim.state.containers import memory_tier
 from env.sim.state.records import PLACE
 
@@ -38,13 +39,13 @@ OF_TYPE: Final = len(TYPE_FEATURES)
 
 
 @compiled
-def tier_memory(state, sight, tier):
+def tier_memory(state: State, sight: Sight, tier: int):
     """MB that a memory tier gives to the current function."""
     return memory_tier(state.functions[state.cluster[0].deciding].memory_req, sight.tiers[tier])
 
 
 @compiled
-def look_at_nodes(state, sight):
+def look_at_nodes(state: State, sight: Sight) -> None:
     """Brings context, window, candidates, scores and node features up to date.
 
     Finish bounds have to be up to date (`update_finish_bounds`).
@@ -65,14 +66,14 @@ def look_at_nodes(state, sight):
 
 
 @compiled
-def apply(state, sight, choice):
+def apply(state: State, sight: Sight, choice: np.ndarray):
     """Places the current function; as `place` returns."""
     row, count = choice[0].row, len(sight.tiers)
     return place(state, row // count, tier_memory(state, sight, row % count))
 
 
 @compiled
-def best_node(sight, tier, begin, end):
+def best_node(sight: Sight, tier: int, begin: int, end: int):
     """The first of the nodes with the smallest greedy score."""
     best = begin
     for node in range(begin + 1, end):
@@ -82,7 +83,7 @@ def best_node(sight, tier, begin, end):
 
 
 @compiled
-def see_places(agent, state, sight, choice, context, items, mask):
+def see_places(agent, state: State, sight, choice, context, items, mask) -> None:
     """NUMA nodes and their memory tiers: all for the placer; for a bidder its own, and its bids."""
     copy(sight.context, context)
     tiers = len(sight.tiers)
@@ -109,7 +110,7 @@ def see_places(agent, state, sight, choice, context, items, mask):
 
 
 @compiled
-def decide_bids(agent, sight, choice, action, bid):
+def decide_bids(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
     """The first of the highest bids wins."""
     if agent == 0:
         choice[0].bid = -1
@@ -119,7 +120,7 @@ def decide_bids(agent, sight, choice, action, bid):
 
 
 @compiled
-def see_tiers(agent, state, sight, choice, context, items, mask):
+def see_tiers(agent, state: State, sight, choice, context, items, mask) -> None:
     """`memory` of the hierarchy: a row for each tier, with the best NUMA node it could have."""
     copy(sight.context, context)
     count = len(state.nodes)
@@ -136,13 +137,13 @@ def see_tiers(agent, state, sight, choice, context, items, mask):
 
 
 @compiled
-def decide_tier(agent, sight, choice, action, bid):
+def decide_tier(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
     """The tier, before the server type."""
     choice[0].tier = action
 
 
 @compiled
-def see_types(agent, state, sight, choice, context, items, mask):
+def see_types(agent, state: State, sight, choice, context, items, mask) -> None:
     """`placer` of the hierarchy: a row for each server type, with the best NUMA node it has."""
     tier = choice[0].tier
     copy(sight.context, context)
@@ -167,19 +168,19 @@ def see_types(agent, state, sight, choice, context, items, mask):
 
 
 @compiled
-def decide_type(agent, sight, choice, action, bid):
+def decide_type(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
     """The server type, before the node."""
     choice[0].type = action
 
 
 @compiled
-def type_chosen(agent, state, choice):
+def type_chosen(agent: int, state: State, choice: np.ndarray):
     """The agent of the server type that `placer` has chosen acts."""
     return choice[0].type
 
 
 @compiled
-def see_nodes(agent, state, sight, choice, context, items, mask):
+def see_nodes(agent, state: State, sight, choice, context, items, mask) -> None:
     """A server type of the hierarchy: a row for each of its NUMA nodes."""
     tier, kind = choice[0].tier, choice[0].type
     copy(sight.context, context)
@@ -192,7 +193,7 @@ def see_nodes(agent, state, sight, choice, context, items, mask):
 
 
 @compiled
-def decide_node(agent, sight, choice, action, bid):
+def decide_node(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
     """The node of the type, with the tier."""
     node = sight.first_node[choice[0].type] + action
     choice[0].row = node * len(sight.tiers) + choice[0].tier

@@ -11,13 +11,14 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from env.base.jit import compiled, places
-from env.learn.kind import Agent, Kind, Turn
+from env.learn.kind import Agent, Kind, Sight, Turn
 from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds
 from env.sim.declared.ordering import ByChoice
 from env.sim.declared.rules import Fit
 from env.sim.node.fit import available_memory, free_memory
 from env.sim.node.warm import newest_idle
 from env.sim.queue.central_queue import choose, starving, time_and_memory
+from env.sim.state.block import State
 from env.sim.state.records import CHOOSE, NONE
 
 QUEUE_CONTEXT: Final = (
@@ -75,7 +76,7 @@ class QueueAgent(ByChoice):
 
 
 @compiled
-def apply(state, sight, choice):
+def apply(state: State, sight: Sight, choice):
     """Chooses the next function, or holds back; returns 0."""
     row = choice[0].row
     if row < len(sight.queue):
@@ -84,7 +85,7 @@ def apply(state, sight, choice):
 
 
 @compiled
-def see_queue(agent, state, sight, choice, context, items, mask):
+def see_queue(agent: int, state: State, sight: Sight, choice, context, items, mask) -> None:
     """Writes what `queue` sees: context (C,), items (K + 1, I), mask (K + 1,)."""
     first = sight.queue
     waiting, images = state.waiting, state.images

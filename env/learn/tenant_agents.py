@@ -14,13 +14,14 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from env.base.jit import compiled, places
-from env.learn.kind import Agent, Kind, Turn, answer
+from env.learn.kind import Agent, Kind, Sight, Turn, answer
 from env.learn.observation import LOG_20, LOG_150, clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
 from env.sim.declared.rules import Fit
 from env.sim.node.fit import available_memory
 from env.sim.queue.sharing import right_of
 from env.sim.queue.workflow_tickets import grant
+from env.sim.state.block import State
 from env.sim.state.queue_records import BASE, COMPETING
 from env.sim.state.records import NONE, SHARE
 from env.tickets.amounts import Tickets
@@ -90,20 +91,20 @@ class TenantAgents(Sharing, ByWorkflow):
 
 
 @compiled
-def apply(state, sight, choice):
+def apply(state: State, sight: Sight, choice: np.ndarray):
     """The workflow that has arrived gets its tickets; returns 0."""
     grant(state, sight.levels[choice[0].row])
     return 0
 
 
 @compiled
-def tenant_of_newcomer(agent, state, choice):
+def tenant_of_newcomer(agent: int, state: State, choice: np.ndarray):
     """Whose workflow has arrived."""
     return state.workflows[state.queue[0].newcomer].tenant
 
 
 @compiled
-def lead_of(state, tenant):
+def lead_of(state: State, tenant: int):
     """Core-seconds that a tenant has received beyond those it is entitled to."""
     record = state.tenants[tenant]
     elapsed = state.queue[0].fair_clock - record.clock
@@ -111,7 +112,7 @@ def lead_of(state, tenant):
 
 
 @compiled
-def see_newcomer(agent, state, sight, choice, context, items, mask):
+def see_newcomer(agent, state: State, sight, choice, context, items, mask) -> None:
     """Writes what the agent of a tenant sees: context (C,), items (L, I), mask (L,)."""
     levels = sight.levels
     workflows, cluster, queue = state.workflows, state.cluster[0], state.queue[0]

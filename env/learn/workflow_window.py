@@ -12,6 +12,7 @@ from typing import Final
 
 from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
+from env.sim.state.block import State
 from env.sim.state.records import FINISHED, NONE, RUNNING, SUBMITTED
 
 FUNCTION_FEATURES: Final = (
@@ -29,7 +30,7 @@ FUNCTION: Final = places(FUNCTION_FEATURES)
 
 
 @compiled
-def write_window(state, window, functions, edges):
+def write_window(state: State, window, functions, edges) -> None:
     """The window of the current function; rows that it does not fill are 0.
 
     Args:
@@ -64,7 +65,7 @@ def write_window(state, window, functions, edges):
 
 
 @compiled
-def row_of(window, count, function):
+def row_of(window, count: int, function: int):
     """Where a function is in the window, which it joins if there is room, else NONE."""
     for row in range(count):
         if window[row] == function:
@@ -76,7 +77,7 @@ def row_of(window, count, function):
 
 
 @compiled
-def write_function(state, function, out):
+def write_function(state: State, function: int, out) -> None:
     """FUNCTION_FEATURES of a function into `out` (G,), which is 0."""
     cluster = state.cluster[0]
     record = state.functions[function]

@@ -32,7 +32,7 @@ def buffers_of(state: State) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def play_greedy(state, weights, candidates, scores):
+def play_greedy(state: State, weights: np.ndarray, candidates: np.ndarray, scores: np.ndarray):
     """Plays events and greedy placements until nothing is left to be placed or to end.
 
     Args:
@@ -54,7 +54,7 @@ def play_greedy(state, weights, candidates, scores):
 
 
 @compiled
-def place_greedily(state, weights, candidates, scores):
+def place_greedily(state: State, weights: np.ndarray, candidates: np.ndarray, scores: np.ndarray):
     """Places the current function; bounds of finish times are up to date. As `place` returns."""
     memory_req = state.functions[state.cluster[0].deciding].memory_req
     forecast(state, memory_req, candidates)
@@ -63,7 +63,7 @@ def place_greedily(state, weights, candidates, scores):
 
 
 @compiled
-def trace_greedy(state, weights, candidates, scores, objective, cheapest, trace):
+def trace_greedy(state: State, weights, candidates, scores, objective, cheapest, trace) -> None:
     """Plays an episode as `play_greedy` and notes how its potential rises.
 
     Where the order is `chosen` it chooses as `funcsched`, where tickets are asked for each workflow

@@ -14,6 +14,7 @@ from pydantic import Field
 from env.base.jit import compiled, places
 from env.base.schema import Strict
 from env.score.reward import Objective, cost_ratio
+from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
 
 MOST_WEIGHT = 1e6
@@ -77,14 +78,14 @@ WEIGHT: Final = places(tuple(ScoreWeights.model_fields))
 
 
 @compiled
-def workflow_cost(state):
+def workflow_cost(state: State):
     """USD: mean cheapest cost of a workflow that has arrived."""
     cluster = state.cluster[0]
     return cluster.arrived_work / cluster.arrived * cluster.core_second_price
 
 
 @compiled
-def leased_cores(state):
+def leased_cores(state: State):
     """Cores of the servers under a lease."""
     cores = 0
     for node in range(len(state.nodes)):
@@ -94,13 +95,13 @@ def leased_cores(state):
 
 
 @compiled
-def server_cores(state, server):
+def server_cores(state: State, server: int):
     """Of all its NUMA nodes."""
     return state.nodes[state.servers[server].first_node].cpu * state.servers[server].node_count
 
 
 @compiled
-def unmet_load(state, weights):
+def unmet_load(state: State, weights: np.ndarray):
     """Cores that will be used beyond those under a lease; see `ScoreWeights`."""
     cluster = state.cluster[0]
     elapsed = cluster.time + weights[WEIGHT.arrival_horizon]
@@ -113,7 +114,7 @@ def unmet_load(state, weights):
 
 
 @compiled
-def greedy_scores(state, candidates, weights, scores):
+def greedy_scores(state: State, candidates: np.ndarray, weights: np.ndarray, scores: np.ndarray):
     """Fills `scores` (N,) of the current function's candidates; inf where it is not feasible.
 
     `weights` are those of `ScoreWeights.by_objective`, float64 (10,).
@@ -162,7 +163,7 @@ def greedy_scores(state, candidates, weights, scores):
 
 
 @compiled
-def greedy_node(candidates, scores):
+def greedy_node(candidates: np.ndarray, scores: np.ndarray):
     """The node with the smallest greedy score; ties by finish time, then by index."""
     best = 0
     for node in range(1, len(candidates)):

@@ -55,7 +55,7 @@ class Objective(Strict):
 
 
 @compiled
-def ideal(weights):
+def ideal(weights: np.ndarray):
     """What of J nothing can avoid: every workflow at full speed, nothing paid."""
     return weights[TIME] + weights[COMPLETION]
 
@@ -87,13 +87,13 @@ def check_rates(cluster: ClusterConfig) -> None:
 
 
 @compiled
-def cost_ratio(cost, cheapest):
+def cost_ratio(cost: float, cheapest: float):
     """A cost over the cheapest possible; 0 where nothing is paid, as where all servers are free."""
     return cost / cheapest if cost != 0.0 else 0.0
 
 
 @compiled
-def lease_value(state):
+def lease_value(state: State):
     """USD paid for lease time that is still to come; 0 once all workflows have finished."""
     cluster = state.cluster[0]
     value = 0.0
@@ -107,7 +107,7 @@ def lease_value(state):
 
 
 @compiled
-def potential(state, weights, cheapest):
+def potential(state: State, weights: np.ndarray, cheapest):
     """J as far as it is known now: finish bounds stand in for what has not finished.
 
     Finish bounds have to be up to date. A workflow that has not arrived counts as if it took its
@@ -131,13 +131,13 @@ def potential(state, weights, cheapest):
 
 
 @compiled
-def unfairness(state, weights):
+def unfairness(state: State, weights: np.ndarray):
     """What unequal shares add to J so far."""
     return weights[FAIRNESS] * share_error(state) if weights[FAIRNESS] > 0.0 else 0.0
 
 
 @compiled
-def arrived_objective(state, weights):
+def arrived_objective(state: State, weights: np.ndarray):
     """J of the workflows that have arrived, all of which have to have finished.
 
     Knows nothing of later ones; after the last one it is the J of the episode.

@@ -4,7 +4,7 @@ from env.base.jit import compiled
 
 
 @compiled
-def cpu_share(rows, count, cpu, core_speed):
+def cpu_share(rows, count: int, cpu: int, core_speed: int) -> None:
     """Weighted processor sharing, in whole operations per second, rounded down but at least 1.
 
     A sharer gets no more than its threads can use, a core each; the others share what it leaves.

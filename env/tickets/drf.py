@@ -6,7 +6,7 @@ resource, here over its tickets. O(log n) for everything.
 """
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.records import INF, NEVER, RESOURCES
+from env.tickets.records import INF, NEVER, RESOURCES, Shares
 from env.tickets.trees import set_key
 from env.tickets.use import price, remember
 
@@ -31,7 +31,7 @@ def dominant_share(used, available):
 
 
 @compiled
-def weighted(share, weight):
+def weighted(share: float, weight):
     """A share over a weight: with a weight of 0, infinite from the first use on."""
     if share == 0.0:
         return 0.0
@@ -39,7 +39,7 @@ def weighted(share, weight):
 
 
 @compiled
-def place(shares, client):
+def place(shares: Shares, client: int) -> None:
     """Brings a client to its position in the tournament."""
     clients, key = shares.clients, NEVER
     if clients[client].competing == 1:
@@ -50,7 +50,7 @@ def place(shares, client):
 
 
 @compiled_apart
-def take(shares, client, quanta):
+def take(shares: Shares, client: int, quanta) -> None:
     """A client holds so many demands more, or less, and uses them."""
     demand = shares.clients[client].demand
     remember(shares, client, quanta * dominant_share(demand, shares.head[0].capacity))
@@ -58,7 +58,7 @@ def take(shares, client, quanta):
 
 
 @compiled_apart
-def hold(shares, client, quanta):
+def hold(shares: Shares, client: int, quanta) -> None:
     """A client holds so many demands more, or less: a task begins, or has ended."""
     head, clients = shares.head, shares.clients
     for resource in range(RESOURCES):
@@ -69,7 +69,7 @@ def hold(shares, client, quanta):
 
 
 @compiled
-def fits(shares, client):
+def fits(shares: Shares, client: int) -> bool:
     """Whether another task of a client finds room."""
     head, clients = shares.head, shares.clients
     for resource in range(RESOURCES):

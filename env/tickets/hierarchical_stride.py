@@ -13,13 +13,13 @@ number, so nothing is rounded.
 import numpy as np
 
 from env.base.jit import compiled
-from env.tickets.records import INF
+from env.tickets.records import INF, Shares
 from env.tickets.trees import ONE
 from env.tickets.use import price, remember
 
 
 @compiled
-def give(shares, client, more):
+def give(shares: Shares, client: int, more) -> None:
     """A client and its groups get more tickets; what each is ahead in quanta stays as it is."""
     nodes, pairs = shares.nodes, shares.pairs
     node = len(pairs) + client
@@ -39,7 +39,7 @@ def give(shares, client, more):
 
 
 @compiled
-def charge(shares, client, quanta):
+def charge(shares: Shares, client: int, quanta) -> None:
     """A client and its groups have used some quanta."""
     nodes, pairs = shares.nodes, shares.pairs
     remember(shares, client, quanta)
@@ -53,7 +53,7 @@ def charge(shares, client, quanta):
 
 
 @compiled
-def first_of(shares):
+def first_of(shares: Shares):
     """The client whose groups are all first in their pairs."""
     pairs = shares.pairs
     node, leaves = ONE, np.uint64(len(pairs))

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.records import MULTI_LOTTERY
+from env.tickets.records import MULTI_LOTTERY, Shares
 from env.tickets.trees import holder, set_part
 from env.tickets.use import price, remember
 
@@ -31,7 +31,7 @@ With more, a change of a client would be noticed late."""
 
 
 @compiled
-def weigh(shares, client):
+def weigh(shares: Shares, client: int) -> None:
     """Counts the tickets of a client anew, and with them the tickets of all."""
     head, clients = shares.head, shares.clients
     weight = 0
@@ -45,7 +45,7 @@ def weigh(shares, client):
 
 
 @compiled
-def compensate(shares, client):
+def compensate(shares: Shares, client: int) -> None:
     """Weighs a client by the mean of its reported uses, or else by its quantum."""
     clients = shares.clients
     quantum = clients[client].quanta
@@ -59,14 +59,14 @@ def compensate(shares, client):
 
 
 @compiled
-def keep(clients, client, share):
+def keep(clients: np.ndarray, client: int, share: float) -> None:
     """Only a share of the reported uses is still to be compensated."""
     clients[client].won *= share
     clients[client].consumed *= share
 
 
 @compiled
-def allocate(shares):
+def allocate(shares: Shares):
     """Draws the client that is served next, of at least one that competes."""
     head, clients = shares.head, shares.clients
     if head[0].mechanism == MULTI_LOTTERY:
@@ -87,7 +87,7 @@ def allocate(shares):
 
 
 @compiled
-def used(shares, client, quanta):
+def used(shares: Shares, client: int, quanta) -> None:
     """A client has really used some quanta of its oldest win whose use was not reported yet.
 
     Each use is compensated until one more win; late reports can be several at a time.
@@ -145,7 +145,7 @@ def below(head, limit):
 
 
 @compiled
-def begin(shares, first):
+def begin(shares: Shares, first) -> None:
     """A superquantum begins, with the ticket of its first winner."""
     head = shares.head
     head[0].first = first
@@ -173,7 +173,7 @@ def spread(step, winners):
 
 
 @compiled
-def offset_of(head, number):
+def offset_of(head, number: int):
     """The offset of the ticket of a winner, by its number."""
     winners, total = head[0].winners, head[0].weight
     offset = head[0].first + number * head[0].space + number * head[0].space_rest // winners
@@ -181,7 +181,7 @@ def offset_of(head, number):
 
 
 @compiled
-def next_winner(shares):
+def next_winner(shares: Shares):
     """The next winner of the superquantum, or the first of another."""
     head = shares.head
     if head[0].taken >= head[0].winners:
@@ -193,7 +193,7 @@ def next_winner(shares):
 
 
 @compiled_apart
-def settle(shares):
+def settle(shares: Shares) -> None:
     """Compensates the winners of the superquantum that has ended, by the mean of their uses.
 
     Wins without a report were whole quanta, but of a client that reports late: its uses are still

@@ -6,11 +6,11 @@ really; where quanta are always used whole it need not be called.
 
 from env.base.jit import compiled, compiled_apart
 from env.tickets import drf, hierarchical_stride, lottery, stride
-from env.tickets.records import DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE
+from env.tickets.records import DRF, HIERARCHICAL_STRIDE, INF, NOBODY, STRIDE, Shares
 
 
 @compiled
-def join(shares, client, tickets, quanta):
+def join(shares: Shares, client: int, tickets, quanta) -> None:
     """A client starts to compete, with tickets and a quantum of so many standard ones."""
     clients = shares.clients
     if clients[client].tickets == 0:
@@ -20,19 +20,19 @@ def join(shares, client, tickets, quanta):
 
 
 @compiled
-def leave(shares, client):
+def leave(shares: Shares, client: int) -> None:
     """A client ceases to compete; what it is ahead or behind is remembered."""
     hold(shares, client, shares.clients[client].tickets, 0)
 
 
 @compiled_apart
-def change(shares, client, tickets):
+def change(shares: Shares, client: int, tickets) -> None:
     """A client that competes gets another number of tickets."""
     hold(shares, client, tickets, 1)
 
 
 @compiled
-def hold(shares, client, tickets, competes):
+def hold(shares: Shares, client: int, tickets, competes) -> None:
     """A client holds some tickets, and competes from now on (1) or does not (0)."""
     head, clients, mechanism = shares.head, shares.clients, shares.head[0].mechanism
     if mechanism == STRIDE:
@@ -54,7 +54,7 @@ def hold(shares, client, tickets, competes):
 
 
 @compiled
-def allocate(shares):
+def allocate(shares: Shares):
     """Chooses the client that is served next, or NOBODY, and charges it a quantum."""
     mechanism = shares.head[0].mechanism
     if shares.head[0].competing == 0:
@@ -75,7 +75,7 @@ def allocate(shares):
 
 
 @compiled
-def used(shares, client, amount):
+def used(shares: Shares, client: int, amount: float) -> None:
     """How much of the resource a client really used of the quantum that it was given."""
     quanta = amount / shares.head[0].quantum
     if shares.head[0].mechanism in (STRIDE, HIERARCHICAL_STRIDE, DRF):
@@ -85,7 +85,7 @@ def used(shares, client, amount):
 
 
 @compiled
-def charge(shares, client, quanta):
+def charge(shares: Shares, client: int, quanta) -> None:
     """A client has used some more standard quanta, or fewer than it was charged before."""
     mechanism = shares.head[0].mechanism
     if mechanism == STRIDE:

@@ -132,7 +132,7 @@ def new_shares(
 
 
 @compiled_apart
-def reset(shares):
+def reset(shares: Shares) -> None:
     """Nobody has ever competed; the draws begin anew."""
     head, clients, nodes, pairs = shares
     head[0] = head[1]

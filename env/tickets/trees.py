@@ -12,7 +12,7 @@ ONE = np.uint64(1)
 
 
 @compiled
-def set_part(nodes, client, key):
+def set_part(nodes: np.ndarray, client: int, key: float) -> None:
     """Gives a client another key of a tree of sums."""
     node = len(nodes) // 2 + client
     more = key - nodes[node].key
@@ -22,7 +22,7 @@ def set_part(nodes, client, key):
 
 
 @compiled
-def follow(nodes, node, offset):
+def follow(nodes: np.ndarray, node: int, offset):
     """The child that holds an offset of an inner node, and the offset there."""
     left = nodes[2 * node].key
     beyond = offset >= left
@@ -30,7 +30,7 @@ def follow(nodes, node, offset):
 
 
 @compiled
-def holder(nodes, offset):
+def holder(nodes: np.ndarray, offset):
     """The client that holds an offset of the root."""
     node = 1
     while node < len(nodes) // 2:
@@ -39,7 +39,7 @@ def holder(nodes, offset):
 
 
 @compiled
-def set_key(nodes, client, key):
+def set_key(nodes: np.ndarray, client: int, key: float) -> None:
     """Gives a client another key of a tournament and plays its matches; the winner is at entry 1.
 
     Without branches, which a processor would have to guess: that makes it three times as fast.

@@ -6,7 +6,7 @@ turned from a priority into a price that is 1 at the entitled share.
 """
 
 from env.base.jit import compiled
-from env.tickets.records import INF
+from env.tickets.records import INF, Shares
 
 
 @compiled
@@ -16,7 +16,7 @@ def left_of(record, head):
 
 
 @compiled
-def remember(shares, client, quanta):
+def remember(shares: Shares, client: int, quanta) -> None:
     """A client has used some standard quanta; less than 0 takes some back."""
     head, clients = shares.head, shares.clients
     if head[0].half_life < INF:
@@ -27,7 +27,7 @@ def remember(shares, client, quanta):
 
 
 @compiled
-def price(shares, client):
+def price(shares: Shares, client: int):
     """What a quantum of a client counts as."""
     head, row = shares.head[0], shares.clients[client]
     if head.half_life == INF or row.tickets == 0:

@@ -31,7 +31,7 @@ def copy_state(state: State) -> State:
 
 
 @compiled_apart
-def copy_into(copy, state):
+def copy_into(copy, state: State) -> None:
     """Makes `copy`, made by `state.blank()`, equal to it, but for records that are unused."""
     cluster = state.cluster
     copy_records(copy.whole, state.whole, len(state.whole))
@@ -46,14 +46,14 @@ def copy_into(copy, state):
 
 
 @compiled
-def copy_records(copy, array, used):
+def copy_records(copy, array, used) -> None:
     """Copies the first `used` records."""
     for index in range(used):
         copy[index] = array[index]
 
 
 @compiled_apart
-def reset(state):
+def reset(state: State) -> None:
     """Back to time 0: no leases, nothing running, nothing arrived. Who listens still does."""
     cluster = state.cluster
     listens, aside = cluster[0].listens, cluster[0].aside

@@ -19,12 +19,13 @@ from env.sim.node.projection import (
     project,
     stop_waiting,
 )
+from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
 from env.sim.state.tournament import update_tree
 
 
 @compiled_apart
-def pass_time(state, time, up, started, all_reported):
+def pass_time(state: State, time: float, up: np.ndarray, started: np.ndarray, all_reported: bool):
     """The present becomes `time`, and what was projected for earlier has not happened yet.
 
     Args:
@@ -49,7 +50,7 @@ def pass_time(state, time, up, started, all_reported):
 
 
 @compiled
-def is_late(state, node, time, started, all_reported):
+def is_late(state: State, node: int, time: float, started: np.ndarray, all_reported: bool) -> bool:
     """Whether a start or a completion on a node should have come; arguments as for `pass_time`."""
     containers, completion = state.containers, state.nodes[node].next_completion
     if completion < time or (completion == time and all_reported):
@@ -63,7 +64,7 @@ def is_late(state, node, time, started, all_reported):
 
 
 @compiled_apart
-def hold_back(state, node, time, started):
+def hold_back(state: State, node: int, time: float, started: np.ndarray) -> None:
     """Plays a node up to `time`: who has started has an operation left, who has not starts now."""
     containers, scratch, nodes = state.containers, state.scratch, state.nodes
     count = gather(state, node)
@@ -83,14 +84,14 @@ def hold_back(state, node, time, started):
 
 
 @compiled
-def start_at(state, index, time):
+def start_at(state: State, index: int, time: float) -> None:
     """An admitted container starts at another time than projected."""
     state.containers[index].start_time = time
     state.functions[state.containers[index].function].start_time = time
 
 
 @compiled
-def reproject(state, node):
+def reproject(state: State, node: int) -> None:
     """A node has changed: its projection, and the lease that covers it."""
     server = state.nodes[node].server
     state.nodes[node].projected = 0
@@ -102,7 +103,7 @@ def reproject(state, node):
 
 
 @compiled_apart
-def finish_startup(state, server, time):
+def finish_startup(state: State, server: int, time: float) -> None:
     """The cold start of a server ends at `time`; the data of all containers comes after that."""
     containers, nodes = state.containers, state.nodes
     state.servers[server].ready_time = time
@@ -123,7 +124,7 @@ def finish_startup(state, server, time):
 
 
 @compiled_apart
-def server_is_up(state, server, time):
+def server_is_up(state: State, server: int, time: float) -> None:
     """A server that was starting is up. One that nobody has started is leased from now on."""
     if state.servers[server].expiration_time <= time:
         extend_lease(state, server, NONE, time, 1)
@@ -133,7 +134,7 @@ def server_is_up(state, server, time):
 
 
 @compiled
-def container_of(state, function):
+def container_of(state: State, function: int):
     """The container of a function that has been placed."""
     node = state.functions[function].node
     for head in (state.nodes[node].first_running, state.nodes[node].first_waiting):
@@ -146,7 +147,7 @@ def container_of(state, function):
 
 
 @compiled_apart
-def start_function(state, function, time):
+def start_function(state: State, function: int, time: float) -> None:
     """A function that has been placed starts now, even if it was to wait for memory or data."""
     containers = state.containers
     index, node = container_of(state, function), state.functions[function].node
@@ -163,7 +164,7 @@ def start_function(state, function, time):
 
 
 @compiled_apart
-def finish_function(state, function, time):
+def finish_function(state: State, function: int, time: float) -> None:
     """A function that has started ends now, whatever work it was projected to have left."""
     index, node = container_of(state, function), state.functions[function].node
     if state.nodes[node].next_container == index and state.nodes[node].next_completion == time:

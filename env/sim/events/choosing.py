@@ -14,6 +14,7 @@ from env.sim.queue.central_queue import (
     starving,
     time_and_memory,
 )
+from env.sim.state.block import State
 from env.sim.state.records import CHOOSE, NONE
 
 UNDECIDED: Final = -2
@@ -30,7 +31,7 @@ FIRST = np.dtype(
 
 
 @compiled
-def goes_before(state, priority, declared, other):
+def goes_before(state: State, priority: float, declared: int, other) -> bool:
     """Whether a declared function goes before a FIRST; of equal priority, who joined first."""
     if other.declared == NONE:
         return True
@@ -40,7 +41,7 @@ def goes_before(state, priority, declared, other):
 
 
 @compiled
-def find_first(state, first):
+def find_first(state: State, first: np.ndarray):
     """Fills `first`, FIRST (K,), where functions wait; returns how many do."""
     for place in range(len(first)):
         first[place].declared = NONE
@@ -67,7 +68,7 @@ def find_first(state, first):
 
 
 @compiled_apart
-def forced_choice(state, first):
+def forced_choice(state: State, first: np.ndarray):
     """What is chosen where there is no choice: all wait where none fits, one alone starts.
 
     Args:
@@ -85,7 +86,7 @@ def forced_choice(state, first):
 
 
 @compiled_apart
-def play_to_choice(state, first):
+def play_to_choice(state: State, first: np.ndarray):
     """`play` up to where somebody has a choice, in a state to which nobody listens.
 
     Args:
@@ -104,7 +105,7 @@ def play_to_choice(state, first):
 
 
 @compiled
-def choose_first(state):
+def choose_first(state: State):
     """Chooses as `funcsched`: the first one starts, or all wait. Returns whether it fits."""
     declared = first_by_funcsched(state)
     fits = node_for(state, state.waiting[declared].first) != NONE

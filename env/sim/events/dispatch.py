@@ -22,13 +22,14 @@ from env.sim.queue.central_queue import (
 )
 from env.sim.queue.sharing import give_turn_back
 from env.sim.queue.tracking import stop_tracking
+from env.sim.state.block import State
 from env.sim.state.queue_records import NodeBy
 from env.sim.state.records import CHOOSE, INF, NONE, PATIENCE, PLACE, SLICE_END, STARVATION
 from env.sim.state.timers import set_timer
 
 
 @compiled_apart
-def dispatch(state):
+def dispatch(state: State):
     """Starts waiting functions in order until the first of them can go nowhere.
 
     Those that no server in service holds wait aside meanwhile, and nobody waits behind them.
@@ -60,7 +61,7 @@ def dispatch(state):
 
 
 @compiled_apart
-def set_aside(state, declared):
+def set_aside(state: State, declared: int) -> bool:
     """All requests of a declared function leave the queue, if no server in service holds them.
 
     They join it again in the places that they had, once some server comes back. Returns whether
@@ -82,7 +83,7 @@ def set_aside(state, declared):
 
 
 @compiled
-def be_patient(state, index):
+def be_patient(state: State, index: int) -> None:
     """Whether a waiting function may start a server by now; if not yet, a timer tells when.
 
     It may where there is nothing to wait for: no server is leased that could ever hold it.
@@ -106,21 +107,21 @@ def be_patient(state, index):
 
 
 @compiled
-def look_again_at(state, time):
+def look_again_at(state: State, time: float) -> None:
     """Patience ends at a time (s): the queue is looked at then, and not when that was to be."""
     state.queue[0].patience_timer = time
     set_timer(state, time, PATIENCE, 0, 0)
 
 
 @compiled
-def node_for(state, index):
+def node_for(state: State, index: int):
     """`choose_node` with the patience that the function has."""
     be_patient(state, index)
     return choose_node(state, index)
 
 
 @compiled
-def choose_node(state, index):
+def choose_node(state: State, index: int):
     """The node for a container of a function: warm, free, reclaimable or off, in this order.
 
     Returns:
@@ -152,7 +153,7 @@ def choose_node(state, index):
 
 
 @compiled
-def any_fits(state):
+def any_fits(state: State) -> bool:
     """Whether any waiting function could start now."""
     most = 0
     for node in range(len(state.nodes)):
@@ -170,7 +171,7 @@ def any_fits(state):
 
 
 @compiled
-def has_room_now(state, index):
+def has_room_now(state: State, index: int) -> bool:
     """Whether a leased server has room for a waiting function."""
     memory = need_of(state, index)
     for node in range(len(state.nodes)):
@@ -181,7 +182,7 @@ def has_room_now(state, index):
 
 
 @compiled
-def watch_starvation(state):
+def watch_starvation(state: State) -> None:
     """Sets the timer of the moment at which the oldest waiting function starves, if it will."""
     queue = state.queue
     if state.options[0].starve_threshold == INF:
@@ -194,7 +195,7 @@ def watch_starvation(state):
 
 
 @compiled_apart
-def end_slice(state, container):
+def end_slice(state: State, container: int) -> None:
     """A running function gives way to the first that waits, or goes on for another slice.
 
     With `srtf` only to one that has less left to do.

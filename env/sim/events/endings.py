@@ -25,6 +25,7 @@ from env.sim.node.warm import gone_cold
 from env.sim.queue.central_queue import join_queue
 from env.sim.queue.sharing import note_use
 from env.sim.queue.tracking import stop_tracking
+from env.sim.state.block import State
 from env.sim.state.containers import give_back_container
 from env.sim.state.history import note_condition, note_end
 from env.sim.state.records import (
@@ -42,7 +43,7 @@ from env.sim.state.records import (
 
 
 @compiled
-def complete_next(state, node):
+def complete_next(state: State, node: int) -> None:
     """The container that ends first on a node, and its function, come to their end."""
     time, waiting = state.nodes[node].next_completion, state.nodes[node].waiting_count
     index = node_on_container_completion(state, node)
@@ -53,7 +54,7 @@ def complete_next(state, node):
 
 
 @compiled
-def end_completed(state, index):
+def end_completed(state: State, index: int) -> None:
     """A container that has left its node has done its work: its function has finished."""
     count = state.log[0].completed_count
     state.completed[count].time = state.containers[index].completion_time
@@ -64,7 +65,7 @@ def end_completed(state, index):
 
 
 @compiled
-def leave_container(state, index, outcome):
+def leave_container(state: State, index: int, outcome: int) -> None:
     """The one way out of a container, which has left its node.
 
     A function that is preempted waits again with the work it has left; one that is killed, with all
@@ -107,7 +108,7 @@ def leave_container(state, index, outcome):
 
 
 @compiled_apart
-def leave_image(state, index, outcome):
+def leave_image(state: State, index: int, outcome: int) -> None:
     """Notes the run, and releases the container: after a completion in `release_ended`."""
     queue, time = state.queue, state.cluster[0].time
     function, memory = state.containers[index].function, state.containers[index].memory_alloc
@@ -128,7 +129,7 @@ def leave_image(state, index, outcome):
 
 
 @compiled_apart
-def release_ended(state):
+def release_ended(state: State) -> None:
     """Releases the container that completed last.
 
     Its successors may have asked for forecasts, that of its own image among them: they come first.
@@ -141,7 +142,7 @@ def release_ended(state):
 
 
 @compiled_apart
-def join_submitted(state):
+def join_submitted(state: State) -> None:
     """Functions that are there to be placed wait in the central queue."""
     while state.cluster[0].queue_size > 0:
         index, time = state.submitted[0].index, state.submitted[0].time
@@ -150,14 +151,14 @@ def join_submitted(state):
 
 
 @compiled_apart
-def preempt(state, index):
+def preempt(state: State, index: int) -> None:
     """Takes a running container off its node; waiting ones may start, its function waits again."""
     take_off(state, index)
     leave_container(state, index, PREEMPTED)
 
 
 @compiled_apart
-def take_off(state, index):
+def take_off(state: State, index: int) -> None:
     """A running container leaves its node now, before its projected end; waiting ones may start."""
     node, time = state.functions[state.containers[index].function].node, state.cluster[0].time
     node_on_container_removal(state, node, index, time)
@@ -166,7 +167,7 @@ def take_off(state, index):
 
 
 @compiled
-def set_condition(state, server, condition):
+def set_condition(state: State, server: int, condition: int) -> None:
     """A server is in service, draining or down from now on."""
     before = state.servers[server].condition
     state.servers[server].condition = condition
@@ -176,7 +177,7 @@ def set_condition(state, server, condition):
 
 
 @compiled_apart
-def take_down(state, server):
+def take_down(state: State, server: int) -> None:
     """A server goes down: its containers are killed, its warm ones go, its lease ends."""
     first, time = state.servers[server].first_node, state.cluster[0].time
     remove_all_warm(state, server)
@@ -196,7 +197,7 @@ def take_down(state, server):
 
 
 @compiled_apart
-def drain(state, server):
+def drain(state: State, server: int) -> None:
     """What runs or waits on a server goes on; nothing new comes to it, so nothing stays warm.
 
     One that is down stays so.
@@ -208,7 +209,7 @@ def drain(state, server):
 
 
 @compiled_apart
-def bring_back(state, server):
+def bring_back(state: State, server: int) -> None:
     """A server that was down or draining can be leased again, or is where all are always up."""
     set_condition(state, server, IN_SERVICE)
     time = state.cluster[0].time
@@ -220,7 +221,7 @@ def bring_back(state, server):
 
 
 @compiled_apart
-def skip_function(state, function):
+def skip_function(state: State, function: int) -> bool:
     """A function that has not been submitted will not run; its successors do not wait for it.
 
     Args:

@@ -10,6 +10,7 @@ from env.sim.events.placing import place
 from env.sim.events.submissions import any_to_place, arrive_next
 from env.sim.node.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.node.node_status import last_completion, status_at
+from env.sim.state.block import State
 from env.sim.state.history import is_full
 from env.sim.state.records import (
     ARRIVAL,
@@ -38,7 +39,7 @@ from env.sim.state.tournament import earliest_node
 
 
 @compiled_apart
-def play(state):
+def play(state: State):
     """Plays events until the caller is needed: completions first, then timers, then decisions.
 
     A function that no server in service holds waits for one, and nobody waits behind it.
@@ -81,7 +82,7 @@ def play(state):
 
 
 @compiled
-def note_event(state):
+def note_event(state: State) -> None:
     """Has `play` stop after an event, where others want to know of it."""
     if state.cluster[0].aside == 1:
         state.cluster[0].events += 1
@@ -89,7 +90,7 @@ def note_event(state):
 
 
 @compiled
-def is_stuck(state):
+def is_stuck(state: State) -> bool:
     """Whether nothing runs and nothing is to come, but for the leases of servers always up."""
     if state.nodes[earliest_node(state)].next_completion < INF:
         return False
@@ -103,7 +104,7 @@ def is_stuck(state):
 
 
 @compiled_apart
-def between_events(state):
+def between_events(state: State):
     """What has to be done or asked for before the next event; returns 0 or what `play` does."""
     queue = state.queue
     if queue[0].forecasts_due == 1:
@@ -126,7 +127,7 @@ def between_events(state):
 
 
 @compiled
-def fire(state):
+def fire(state: State):
     """Fires the next timer; returns 0 or a negative error code."""
     if state.timers[0].major != ARRIVAL:
         fire_other(state)
@@ -149,7 +150,7 @@ def fire(state):
 
 
 @compiled_apart
-def fire_other(state):
+def fire_other(state: State) -> None:
     """Fires the next timer, which is no arrival; nothing happens if it is out of date."""
     queue = state.queue
     time, kind = state.timers[0].time, state.timers[0].major
@@ -182,7 +183,7 @@ def fire_other(state):
 
 
 @compiled
-def end_lease(state, server):
+def end_lease(state: State, server: int) -> None:
     """A lease is over: the next begins where servers are always up, else the server goes off."""
     if state.options[0].always_up == 1 and state.servers[server].condition == IN_SERVICE:
         extend_lease(state, server, NONE, state.cluster[0].time, 1)
@@ -192,7 +193,7 @@ def end_lease(state, server):
 
 
 @compiled
-def step(state, node, memory_alloc):
+def step(state: State, node: int, memory_alloc: int):
     """Status of the chosen node, then `place`, then `play`.
 
     Returns:

@@ -8,6 +8,7 @@ import numpy as np
 
 from env.base.jit import compiled
 from env.sim.node.node_status import completion_bound, last_completion
+from env.sim.state.block import State
 from env.sim.state.history import note_lease
 from env.sim.state.records import IN_SERVICE, LEASE_END, LEDGER, NONE
 from env.sim.state.timers import set_timer
@@ -16,7 +17,7 @@ NOTHING_SPENT = np.zeros(1, LEDGER)
 
 
 @compiled
-def cold_start_time(state, server, time):
+def cold_start_time(state: State, server: int, time: float):
     """Seconds a placement at `time` has to wait for the server: 0 while its lease runs (rule 2)."""
     if state.servers[server].expiration_time <= time:
         return state.servers[server].cold_start_latency
@@ -24,7 +25,7 @@ def cold_start_time(state, server, time):
 
 
 @compiled
-def startup_at(state, server, time):
+def startup_at(state: State, server: int, time: float):
     """Starts the server if its lease is over; returns the cold start latency paid."""
     if state.servers[server].expiration_time > time:
         return 0.0
@@ -40,7 +41,7 @@ def startup_at(state, server, time):
 
 
 @compiled
-def lease_steps(state, server, time, last, begins):
+def lease_steps(state: State, server: int, time: float, last: np.ndarray, begins: bool):
     """Whole steps to add at `time` so that the lease covers `last` (rule 9).
 
     Where a lease `begins` they are as many as have to be paid at least.
@@ -56,13 +57,13 @@ def lease_steps(state, server, time, last, begins):
 
 
 @compiled
-def account_of(state, server, tenant):
+def account_of(state: State, server: int, tenant: int):
     """Row of the ledger."""
     return server * (len(state.ledger) // len(state.servers)) + tenant
 
 
 @compiled
-def extend_lease(state, server, tenant, time, steps):
+def extend_lease(state: State, server: int, tenant: int, time: float, steps: int) -> None:
     """Adds whole steps to a lease at the expense of a tenant, or, with NONE, of all alike."""
     servers = state.servers
     seconds = steps * servers[server].lease_step
@@ -81,7 +82,7 @@ def extend_lease(state, server, tenant, time, steps):
 
 
 @compiled
-def charge(state, server, tenant, seconds, rent):
+def charge(state: State, server: int, tenant: int, seconds: float, rent: float) -> None:
     """Enters lease time of a server, its rent and its electricity into the ledger.
 
     At the expense of a tenant, or, with NONE, of all alike.
@@ -96,7 +97,7 @@ def charge(state, server, tenant, seconds, rent):
 
 
 @compiled
-def renew_lease_at(state, server, node, time):
+def renew_lease_at(state: State, server: int, node: int, time: float) -> None:
     """Extends the lease to the last projected completion after a change on `node` (rule 9).
 
     The tenant of the container that ends last pays.
@@ -113,7 +114,7 @@ def renew_lease_at(state, server, node, time):
 
 
 @compiled
-def tenant_of_last(state, node):
+def tenant_of_last(state: State, node: int):
     """Whose container completes last on a node that is projected."""
     containers = state.containers
     last = index = state.nodes[node].first_running
@@ -125,7 +126,7 @@ def tenant_of_last(state, node):
 
 
 @compiled
-def reset_server(state, server):
+def reset_server(state: State, server: int) -> None:
     """A server at time 0: without a lease, or up where all servers are."""
     state.servers[server].condition = IN_SERVICE
     state.servers[server].ready_time = -np.inf
@@ -137,7 +138,7 @@ def reset_server(state, server):
 
 
 @compiled
-def begin_lease(state, server, time):
+def begin_lease(state: State, server: int, time: float) -> None:
     """A server is up from `time` on, for nobody in particular: one step is paid, or it is free."""
     state.servers[server].ready_time = time
     if state.options[0].charged == 1:
@@ -148,7 +149,7 @@ def begin_lease(state, server, time):
 
 
 @compiled
-def cut_lease(state, server, time):
+def cut_lease(state: State, server: int, time: float) -> None:
     """A lease ends early; what was paid stays paid, and what is not paid is noted now."""
     if state.servers[server].expiration_time == np.inf:
         seconds = time - state.servers[server].ready_time

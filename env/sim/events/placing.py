@@ -10,6 +10,7 @@ from env.sim.node.projection import node_on_container_creation
 from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.queue.sharing import note_start
 from env.sim.queue.workflow_tickets import charge_workflow
+from env.sim.state.block import State
 from env.sim.state.containers import memory_ratio, take_container
 from env.sim.state.history import note_dispatch
 from env.sim.state.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
@@ -17,7 +18,7 @@ from env.sim.state.timers import set_timer
 
 
 @compiled
-def transfer_speed(state, source, target):
+def transfer_speed(state: State, source: int, target: int):
     """Bytes/s between two NUMA nodes: within one, within one server, between servers."""
     if source == target:
         return state.cluster[0].memory_bandwidth
@@ -27,7 +28,7 @@ def transfer_speed(state, source, target):
 
 
 @compiled
-def transfer(state, function, node):
+def transfer(state: State, function: int, node: int):
     """What it takes to move all predecessors' data to a node (rule 3).
 
     A predecessor that was skipped left none.
@@ -51,7 +52,7 @@ def transfer(state, function, node):
 
 
 @compiled
-def fill_container(state, index, function, memory_alloc, seconds, creation):
+def fill_container(state: State, index, function, memory_alloc, seconds, creation) -> None:
     """Makes an unused container record that of a submitted function."""
     containers, functions = state.containers, state.functions
     declared = state.template_functions[functions[function].declared]
@@ -72,7 +73,7 @@ def fill_container(state, index, function, memory_alloc, seconds, creation):
 
 
 @compiled_apart
-def place(state, node, memory_alloc):
+def place(state: State, node: int, memory_alloc: int):
     """Places the function in decision on a node with `memory_alloc` MB.
 
     Returns:

@@ -7,12 +7,13 @@ in which containers start cold or stay warm.
 from env.base.jit import compiled
 from env.sim.node.keep_alive import request_arrives
 from env.sim.node.warm import newest_idle, remove_idle
+from env.sim.state.block import State
 from env.sim.state.history import note_end
 from env.sim.state.records import COMPLETED, KILLED, NONE
 
 
 @compiled
-def begin_request(state, function, time):
+def begin_request(state: State, function: int, time: float) -> None:
     """A function has been submitted."""
     requests = state.requests
     if state.queue[0].first_number == NONE:
@@ -24,7 +25,7 @@ def begin_request(state, function, time):
 
 
 @compiled
-def container_start(state, function, node):
+def container_start(state: State, function: int, node: int):
     """Seconds until a function has a container of its image on a node: less where one is warm."""
     if len(state.images) == 0:
         return 0.0
@@ -36,7 +37,7 @@ def container_start(state, function, node):
 
 
 @compiled
-def start_request(state, function, node, server_start):
+def start_request(state: State, function: int, node: int, server_start: float):
     """A function gets a warm container of its image on a node, or a new one.
 
     Returns:
@@ -63,7 +64,7 @@ def start_request(state, function, node, server_start):
 
 
 @compiled
-def cut_start(state, index, time):
+def cut_start(state: State, index: int, time: float):
     """What a container would still have taken to start: the data come last.
 
     Returns:
@@ -78,7 +79,7 @@ def cut_start(state, index, time):
 
 
 @compiled
-def end_run(state, index, outcome):
+def end_run(state: State, index: int, outcome: int) -> None:
     """A function has left its container."""
     requests, functions = state.requests, state.functions
     function, time = state.containers[index].function, state.cluster[0].time

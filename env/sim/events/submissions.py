@@ -8,6 +8,7 @@ from env.base.jit import compiled, compiled_apart
 from env.sim.events.requests import begin_request
 from env.sim.node.fit import any_holds
 from env.sim.queue.tracking import stop_tracking, track
+from env.sim.state.block import State
 from env.sim.state.containers import declared_left
 from env.sim.state.heap import before, drop, push
 from env.sim.state.records import (
@@ -33,7 +34,7 @@ NO_FUNCTION["node"], NO_FUNCTION["submission_time"] = NONE, np.nan
 
 
 @compiled
-def reset_workload(state):
+def reset_workload(state: State) -> None:
     """Nothing has arrived, in a cluster as at time 0; the first arrival is on the timers."""
     cluster = state.cluster
     cluster[0].arrivals_left = len(state.arrivals)
@@ -52,7 +53,7 @@ def reset_workload(state):
 
 
 @compiled
-def schedule_arrival(state, position):
+def schedule_arrival(state: State, position: int) -> None:
     """Puts the arrival at a position of the list on the timers."""
     if position < len(state.arrivals):
         time, wf_id = state.arrivals[position].time, state.arrivals[position].wf_id
@@ -60,7 +61,7 @@ def schedule_arrival(state, position):
 
 
 @compiled_apart
-def arrive(state, position):
+def arrive(state: State, position: int):
     """A workflow takes a free slot and submits its sources.
 
     Returns:
@@ -119,7 +120,7 @@ def arrive(state, position):
 
 
 @compiled
-def arrive_next(state):
+def arrive_next(state: State):
     """The arrival that is the next timer takes place; returns what `arrive` returns."""
     position = state.timers[0].index
     drop_timer(state)
@@ -131,13 +132,13 @@ def arrive_next(state):
 
 
 @compiled
-def forget_arrivals(state):
+def forget_arrivals(state: State) -> None:
     """No further workflow arrives."""
     state.cluster[0].arrivals_left = 0
 
 
 @compiled
-def submit(state, index, time):
+def submit(state: State, index: int, time: float) -> None:
     """A function becomes ready."""
     functions = state.functions
     functions[index].submission_time = time
@@ -147,7 +148,7 @@ def submit(state, index, time):
 
 
 @compiled
-def offer(state, index, time):
+def offer(state: State, index: int, time: float) -> None:
     """A function is there to be placed, or to join the central queue."""
     functions, size = state.functions, state.cluster[0].queue_size
     functions[index].state = SUBMITTED
@@ -156,7 +157,7 @@ def offer(state, index, time):
 
 
 @compiled
-def count_submitted(state, index, sign):
+def count_submitted(state: State, index: int, sign: int) -> None:
     """A function is one of those that are submitted (`sign` 1), or no longer (-1)."""
     cluster, threads = state.cluster, sign * state.functions[index].parallelism
     cluster[0].queue_size += sign
@@ -166,7 +167,7 @@ def count_submitted(state, index, sign):
 
 
 @compiled_apart
-def any_to_place(state):
+def any_to_place(state: State) -> bool:
     """Whether a submitted function can be placed; the first of them becomes `deciding`.
 
     A function waits while no server in service holds it with all the memory that it needs.
@@ -183,7 +184,7 @@ def any_to_place(state):
 
 
 @compiled
-def get(state, index):
+def get(state: State, index: int) -> None:
     """Takes a function from those that are submitted, mostly the first of them."""
     position = 0
     while state.submitted[position].index != index:
@@ -193,7 +194,7 @@ def get(state, index):
 
 
 @compiled
-def run_function(state, index, node, memory_alloc, creation_time):
+def run_function(state: State, index: int, node: int, memory_alloc: int, creation_time: float):
     """A function has been placed."""
     functions = state.functions
     functions[index].state = RUNNING
@@ -205,7 +206,7 @@ def run_function(state, index, node, memory_alloc, creation_time):
 
 
 @compiled
-def end_function(state, index, time, outcome):
+def end_function(state: State, index: int, time: float, outcome: int) -> None:
     """The one way out of a function: it has finished, or is skipped or has failed.
 
     Successors wait for predecessors to finish or be skipped; what follows a failed function fails.
@@ -223,7 +224,7 @@ def end_function(state, index, time, outcome):
 
 
 @compiled
-def note_end(state, index, slot, time, outcome):
+def note_end(state: State, index: int, slot: int, time: float, outcome: int) -> None:
     """A function has ended. The work of one that has not finished will never be placed."""
     state.functions[index].state = outcome
     state.functions[index].completion_time = time
@@ -233,7 +234,7 @@ def note_end(state, index, slot, time, outcome):
 
 
 @compiled
-def count_placed(state, index, sign):
+def count_placed(state: State, index: int, sign: int) -> None:
     """Adds the work that a function has left to that which is placed, or takes it away again."""
     cluster = state.cluster
     work = sign * declared_left(state.functions, index) / cluster[0].single_core_speed
@@ -242,7 +243,7 @@ def count_placed(state, index, sign):
 
 
 @compiled
-def release_successors(state, index, time):
+def release_successors(state: State, index: int, time: float) -> None:
     """Submits the successors of a function that wait for nothing else."""
     functions = state.functions
     first = index - functions[index].fn_id
@@ -257,7 +258,7 @@ def release_successors(state, index, time):
 
 
 @compiled_apart
-def fail_successors(state, index, slot, time):
+def fail_successors(state: State, index: int, slot: int, time: float) -> None:
     """Everything behind a failed function fails, too: it can never be submitted."""
     functions = state.functions
     first = index - functions[index].fn_id
@@ -278,7 +279,7 @@ def fail_successors(state, index, slot, time):
 
 
 @compiled
-def give_slot_back(state, slot):
+def give_slot_back(state: State, slot: int) -> None:
     """A slot is free: the last to be taken, so that what has ended can still be looked at.
 
     Where a trace is played piece by piece nobody looks back, and it is the first to be taken: few
@@ -296,7 +297,7 @@ def give_slot_back(state, slot):
 
 
 @compiled
-def end_workflow(state, slot, time):
+def end_workflow(state: State, slot: int, time: float) -> None:
     """All its functions have ended: its slot is free for another."""
     cluster, workflows = state.cluster, state.workflows
     workflows[slot].completion_time = time

@@ -25,7 +25,7 @@ from env.sim.state.records import CANDIDATE, INF, NONE
 
 
 @compiled
-def take_finish_bounds(state, index):
+def take_finish_bounds(state: State, index: int) -> None:
     """Raises finish bounds by the containers of a list, `index` being its head."""
     containers, workflows = state.containers, state.workflows
     while index != NONE:
@@ -36,7 +36,7 @@ def take_finish_bounds(state, index):
 
 
 @compiled
-def raise_by_rank(state, submitted):
+def raise_by_rank(state: State, submitted: int) -> None:
     """Raises the finish bound of the workflow of a function that is to be placed."""
     workflows, cluster = state.workflows, state.cluster
     slot = state.functions[submitted].slot
@@ -45,7 +45,7 @@ def raise_by_rank(state, submitted):
 
 
 @compiled_apart
-def update_finish_bounds(state):
+def update_finish_bounds(state: State) -> None:
     """Brings the finish bounds of all active workflows, and the sums over them, up to date."""
     cluster, workflows, nodes = state.cluster, state.workflows, state.nodes
     for position in range(cluster[0].tracked_count):
@@ -85,7 +85,7 @@ def update_finish_bounds(state):
 
 
 @compiled_apart
-def forecast(state, memory_alloc, candidates):
+def forecast(state: State, memory_alloc: int, candidates: np.ndarray) -> None:
     """Fills `candidates` (CANDIDATE, one a node) for the function in decision.
 
     Finish bounds have to be up to date (`update_finish_bounds`).
@@ -111,7 +111,7 @@ def forecast(state, memory_alloc, candidates):
 
 
 @compiled
-def are_twins(state, node, earlier):
+def are_twins(state: State, node: int, earlier: int):
     """Whether two nodes differ in their index alone: of one type, neither server ever rented.
 
     Nothing has run on such servers and no data is on them. One may be out of service. `earlier` may
@@ -127,7 +127,7 @@ def are_twins(state, node, earlier):
 
 
 @compiled
-def sum_sources(state, function):
+def sum_sources(state: State, function: int) -> None:
     """Adds up the bytes that wait for a function, by the node and the server that hold them."""
     nodes, servers, cluster = state.nodes, state.servers, state.cluster
     cluster[0].source_bytes = 0.0
@@ -149,7 +149,7 @@ def sum_sources(state, function):
 
 
 @compiled
-def forecast_candidate(state, index, node, candidate):
+def forecast_candidate(state: State, index: int, node: int, candidate) -> None:
     """What placing the container `index`, that of the current function, on `node` would do."""
     nodes, containers, cluster = state.nodes, state.containers, state.cluster
     time, function = cluster[0].time, cluster[0].deciding
@@ -218,7 +218,7 @@ def forecast_candidate(state, index, node, candidate):
 
 
 @compiled
-def measure_delays(state, slot, raised, candidate):
+def measure_delays(state: State, slot: int, raised: int, candidate) -> None:
     """Turns raised finish bounds into delays over critical paths, and clears them."""
     workflows = state.workflows
     while raised != NONE:

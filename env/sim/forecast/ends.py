@@ -1,11 +1,12 @@
 """Ends of containers in a forecast: lists of them by time, the finish bounds that they raise."""
 
 from env.base.jit import compiled
+from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
 
 
 @compiled
-def insert_ordered(containers, first, index, key):
+def insert_ordered(containers, first: int, index: int, key: float):
     """Inserts a container into a list sorted by `order_key`; returns the head of the list."""
     containers[index].order_key = key
     previous = NONE
@@ -21,7 +22,7 @@ def insert_ordered(containers, first, index, key):
 
 
 @compiled
-def insert_joined(containers, first, index, key):
+def insert_joined(containers, first: int, index: int, key: float):
     """Inserts a container into a list sorted by `joined_key`; returns the head of the list."""
     containers[index].joined_key = key
     previous = NONE
@@ -43,7 +44,7 @@ def demand_of(container):
 
 
 @compiled
-def raise_bound(state, index, completion, raised):
+def raise_bound(state: State, index: int, completion: float, raised: int):
     """Notes the finish bound that a completion gives its workflow, if it is a later one.
 
     Returns:
@@ -62,7 +63,7 @@ def raise_bound(state, index, completion, raised):
 
 
 @compiled
-def later_end(state, index, completion):
+def later_end(state: State, index: int, completion: float):
     """How much later than forecast a container ends.
 
     Returns:
@@ -81,7 +82,7 @@ def later_end(state, index, completion):
 
 
 @compiled
-def note_end(state, index, now, candidate, raised, later, tight):
+def note_end(state: State, index: int, now, candidate: int, raised: int, later, tight):
     """Notes that a container ends, where a candidate is played, or none (`play` in play_node.py).
 
     Returns:

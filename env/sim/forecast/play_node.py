@@ -21,11 +21,12 @@ from env.sim.node.cpu_by_tickets import (
 )
 from env.sim.node.fit import hold_named, keep_named, restore_named, short_of_named
 from env.sim.node.projection import speed_share
+from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
 
 
 @compiled
-def forecast_node(state, node):
+def forecast_node(state: State, node: int) -> None:
     """Brings the sorted lists and `forecast_completion` of all containers of a node up to date."""
     nodes, containers = state.nodes, state.containers
     draining = upcoming = NONE
@@ -54,7 +55,7 @@ def forecast_node(state, node):
 
 
 @compiled
-def play_forward(state, node, candidate, start):
+def play_forward(state: State, node: int, candidate, start: float):
     """`play`, which is compiled apart for each way of sharing the cores."""
     if state.options[0].cpu_by_tickets == 1:
         return play_by_tickets(state, node, candidate, start)
@@ -62,19 +63,19 @@ def play_forward(state, node, candidate, start):
 
 
 @compiled_apart
-def play_at_one_rate(state, node, candidate, start):
+def play_at_one_rate(state: State, node: int, candidate, start: float):
     """`play` of a node whose threads all drain at one rate."""
     return play(state, node, candidate, start, False)
 
 
 @compiled_apart
-def play_by_tickets(state, node, candidate, start):
+def play_by_tickets(state: State, node: int, candidate, start: float):
     """`play` of a node on which tenants share the cores by their tickets."""
     return play(state, node, candidate, start, True)
 
 
 @compiled
-def play(state, node, candidate, start, by_tickets):
+def play(state: State, node: int, candidate, start: float, by_tickets: bool):
     """Plays a node from its clock until all its containers have completed.
 
     Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts
@@ -173,7 +174,7 @@ def play(state, node, candidate, start, by_tickets):
 
 
 @compiled
-def run(containers, joined, index, drained, by_tickets):
+def run(containers, joined, index: int, drained, by_tickets: bool):
     """A container starts; returns the head of the list of those that have."""
     if by_tickets:
         return put_first(containers, joined, index, containers[index].demand)
@@ -181,14 +182,14 @@ def run(containers, joined, index, drained, by_tickets):
 
 
 @compiled
-def put_first(containers, first, index, key):
+def put_first(containers, first: int, index: int, key: float):
     """Puts a container before a list; returns its head."""
     containers[index].joined_key, containers[index].next_joined = key, first
     return index
 
 
 @compiled
-def taken_out(containers, first, index):
+def taken_out(containers, first: int, index: int):
     """Takes a container out of a list; returns its head."""
     if first == index:
         return containers[index].next_joined
@@ -200,7 +201,7 @@ def taken_out(containers, first, index):
 
 
 @compiled
-def first_end(state, first, cpu, core_speed):
+def first_end(state: State, first: int, cpu: int, core_speed: int):
     """(the container of a list that ends first, seconds until then), at the speeds of now."""
     containers = state.containers
     begin_sharing(state)
@@ -219,7 +220,7 @@ def first_end(state, first, cpu, core_speed):
 
 
 @compiled
-def drain(state, first, seconds):
+def drain(state: State, first: int, seconds: float) -> None:
     """All containers of a list run for some seconds, at the speeds of `first_end`."""
     containers, index = state.containers, first
     while index != NONE:

@@ -8,13 +8,14 @@ threads than its part has cores leaves the rest to the others. With one tenant t
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.queue.sharing import whole_tickets
+from env.sim.state.block import State
 from env.sim.state.queue_records import ON_THE_NODE
 from env.sim.state.records import NONE
 from env.tickets.cpu_share import cpu_share
 
 
 @compiled
-def begin_sharing(state):
+def begin_sharing(state: State) -> None:
     """Nobody runs on the node that is looked at."""
     for row in range(state.queue[0].on_node):
         state.tenants[state.on_node[row].tenant].row = NONE
@@ -22,7 +23,7 @@ def begin_sharing(state):
 
 
 @compiled
-def add_threads(state, tenant, threads):
+def add_threads(state: State, tenant: int, threads: int) -> None:
     """Threads of a tenant run there."""
     row = state.tenants[tenant].row
     if row == NONE:
@@ -35,7 +36,7 @@ def add_threads(state, tenant, threads):
 
 
 @compiled_apart
-def divide_cores(state, cpu, core_speed):
+def divide_cores(state: State, cpu: int, core_speed: int) -> None:
     """Says what each of those that were added gets of the node."""
     rows, count = state.on_node, state.queue[0].on_node
     tenants, currencies = state.tenants, state.currencies
@@ -55,20 +56,20 @@ def divide_cores(state, cpu, core_speed):
 
 
 @compiled
-def thread_speed(state, tenant):
+def thread_speed(state: State, tenant: int):
     """Operations per second of each thread of a tenant, after `divide_cores`."""
     row = state.on_node[state.tenants[tenant].row]
     return row.speed // row.threads
 
 
 @compiled
-def tenant_of(state, container):
+def tenant_of(state: State, container: int):
     """Whose a container is."""
     return state.workflows[state.containers[container].slot].tenant
 
 
 @compiled_apart
-def share_out(state, active, cpu, core_speed):
+def share_out(state: State, active: int, cpu: int, core_speed: int) -> None:
     """Fills in `share` of the `active` running entries of the scratch (projection.py)."""
     scratch = state.scratch
     begin_sharing(state)

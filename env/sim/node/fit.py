@@ -8,6 +8,7 @@ from typing import Final
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.node.server_state import is_leased, may_be_started
+from env.sim.state.block import State
 from env.sim.state.records import IN_SERVICE, NONE
 
 MEMORY: Final = 1
@@ -16,25 +17,25 @@ NAMED: Final = 2
 
 
 @compiled
-def available_memory(state, node):
+def available_memory(state: State, node: int):
     """MB of a node that are free or reclaimable: all that admitted containers do not hold."""
     return state.nodes[node].memory - state.nodes[node].allocated_memory
 
 
 @compiled
-def free_memory(state, node):
+def free_memory(state: State, node: int):
     """MB of a node that no container holds, neither an admitted nor an idle one."""
     return available_memory(state, node) - state.nodes[node].idle_memory
 
 
 @compiled
-def named_need(state, function, named):
+def named_need(state: State, function: int, named: int):
     """Units of a named resource that a function needs."""
     return state.named_needs[state.functions[function].declared * len(state.named_kept) + named]
 
 
 @compiled
-def named_left(state, node, named, empty):
+def named_left(state: State, node: int, named: int, empty: bool):
     """Units of a named resource that a node has; with `empty` those that are held count, too."""
     count = len(state.named_kept)
     left = state.named_capacity[state.servers[state.nodes[node].server].type * count + named]
@@ -42,7 +43,7 @@ def named_left(state, node, named, empty):
 
 
 @compiled
-def short_of_named(state, node, function, empty):
+def short_of_named(state: State, node: int, function: int, empty: bool):
     """The first named resource of which a node has too little; arguments as for `short_of`."""
     for named in range(len(state.named_kept)):
         if named_need(state, function, named) > named_left(state, node, named, empty):
@@ -51,7 +52,7 @@ def short_of_named(state, node, function, empty):
 
 
 @compiled
-def short_of(state, node, function, memory, empty):
+def short_of(state: State, node: int, function: int, memory: int, empty: bool):
     """The resource of which a node has too little for a function, NONE if it has enough of all.
 
     Memory comes last: who is short of it has enough of everything else.
@@ -68,7 +69,7 @@ def short_of(state, node, function, memory, empty):
 
 
 @compiled
-def hold_named(state, node, function, sign):
+def hold_named(state: State, node: int, function: int, sign: int) -> None:
     """A container of a function takes its named resources (`sign` 1) or gives them back (-1)."""
     if len(state.named_kept) > 0:
         add_held(state, node, function, sign)
@@ -76,7 +77,7 @@ def hold_named(state, node, function, sign):
 
 # Apart: inlined it slows down worlds without named resources, which are most.
 @compiled_apart
-def add_held(state, node, function, sign):
+def add_held(state: State, node: int, function: int, sign: int) -> None:
     """As `hold_named`."""
     count = len(state.named_kept)
     for named in range(count):
@@ -84,7 +85,7 @@ def add_held(state, node, function, sign):
 
 
 @compiled
-def keep_named(state, node):
+def keep_named(state: State, node: int) -> None:
     """Notes what is held of the named resources of a node."""
     count = len(state.named_kept)
     for named in range(count):
@@ -92,7 +93,7 @@ def keep_named(state, node):
 
 
 @compiled
-def restore_named(state, node):
+def restore_named(state: State, node: int) -> None:
     """Brings back what `keep_named` noted."""
     count = len(state.named_kept)
     for named in range(count):
@@ -100,7 +101,7 @@ def restore_named(state, node):
 
 
 @compiled
-def can_go_to(state, node, function, memory):
+def can_go_to(state: State, node: int, function: int, memory: int):
     """Whether a function can be placed on a node with `memory` MB.
 
     Where it is placed once it is ready, it waits for resources on its node; a function in the
@@ -118,7 +119,7 @@ def can_go_to(state, node, function, memory):
 
 
 @compiled
-def any_holds(state, function, memory):
+def any_holds(state: State, function: int, memory: int) -> bool:
     """Whether any server in service holds a function with `memory` MB, once it has room."""
     if state.cluster[0].out_of_service == 0:
         return True  # what fits no server is refused when the episode is built
@@ -130,12 +131,12 @@ def any_holds(state, function, memory):
 
 
 @compiled
-def suits(state, node, memory):
+def suits(state: State, node: int, memory: int):
     """`can_go_to` of the function in decision."""
     return can_go_to(state, node, state.cluster[0].deciding, memory)
 
 
 @compiled
-def need_of(state, index):
+def need_of(state: State, index: int):
     """MB that a waiting function asks for: what its image was declared with."""
     return state.images[state.waiting[state.functions[index].declared].image].memory

@@ -11,6 +11,7 @@ from env.base.jit import compiled, compiled_apart
 from env.sim.node.fit import free_memory
 from env.sim.node.server_state import is_leased
 from env.sim.node.warm import add_idle, gone_cold, remove_idle
+from env.sim.state.block import State
 from env.sim.state.records import EXPIRY, IN_SERVICE, INF, NONE, PREWARMING
 from env.sim.state.timers import set_timer
 
@@ -22,7 +23,7 @@ HYBRID_HISTOGRAM: Final = 4
 
 
 @compiled
-def reset_keep_alive(state):
+def reset_keep_alive(state: State) -> None:
     """No idle time has been observed."""
     state.histograms[:] = 0
     for image in range(len(state.images)):
@@ -37,7 +38,7 @@ def reset_keep_alive(state):
 
 
 @compiled_apart
-def release(state, node, image, memory, time, idle_image):
+def release(state: State, node: int, image: int, memory: int, time: float, idle_image: bool):
     """A container has nothing to do any more: it stays warm, with the `memory` it had, or goes.
 
     Args:
@@ -61,7 +62,7 @@ def release(state, node, image, memory, time, idle_image):
 
 
 @compiled
-def keep_warm(state, node, image, memory, ready_time, expiration):
+def keep_warm(state: State, node, image, memory, ready_time, expiration) -> None:
     """An idle container and the timer of its end."""
     index = add_idle(state, node, image, memory, ready_time)
     if expiration < INF:
@@ -69,7 +70,7 @@ def keep_warm(state, node, image, memory, ready_time, expiration):
 
 
 @compiled
-def remove_warm(state, index):
+def remove_warm(state: State, index: int) -> None:
     """An idle container is stopped."""
     image = state.idle[index].image
     remove_idle(state, index)
@@ -77,7 +78,7 @@ def remove_warm(state, index):
 
 
 @compiled_apart
-def prewarm(state, image, time):
+def prewarm(state: State, image: int, time: float) -> None:
     """Starts a container before its next request comes, where memory is free.
 
     A guess evicts nobody and starts no server. Neither is a second container started beside one
@@ -99,7 +100,7 @@ def prewarm(state, image, time):
 
 
 @compiled_apart
-def make_room(state, node):
+def make_room(state: State, node: int) -> None:
     """Removes idle containers of a node until no more than its memory is held."""
     nodes = state.nodes
     while free_memory(state, node) < 0 and nodes[node].first_idle != NONE:
@@ -111,7 +112,7 @@ def make_room(state, node):
 
 
 @compiled_apart
-def remove_all_warm(state, server):
+def remove_all_warm(state: State, server: int) -> None:
     """The idle containers of a server end with its lease."""
     first = state.servers[server].first_node
     for node in range(first, first + state.servers[server].node_count):
@@ -120,7 +121,7 @@ def remove_all_warm(state, server):
 
 
 @compiled
-def value(state, index):
+def value(state: State, index: int):
     """Greedy-Dual-Size-Frequency: clock + frequency * cold start / size."""
     image = state.idle[index].image
     benefit = state.images[image].frequency * state.images[image].cold_start
@@ -128,7 +129,7 @@ def value(state, index):
 
 
 @compiled
-def least_valuable(state, node):
+def least_valuable(state: State, node: int):
     """The idle container of a node with the smallest value; of equal ones, the oldest."""
     best = index = state.nodes[node].first_idle
     while index != NONE:
@@ -139,7 +140,7 @@ def least_valuable(state, node):
 
 
 @compiled
-def request_arrives(state, image, time):
+def request_arrives(state: State, image: int, time: float) -> None:
     """Notes how long an image was idle before a request of it."""
     images = state.images
     # False where it never ran, and where a request of before time 0 still does.
@@ -150,14 +151,14 @@ def request_arrives(state, image, time):
 
 
 @compiled
-def ends_last(state, image, time):
+def ends_last(state: State, image: int, time: float) -> None:
     """Notes an end of a request, if none ends later; `last_end` is NaN before the first."""
     if not time <= state.images[image].last_end:
         state.images[image].last_end = time
 
 
 @compiled
-def learn_idle_times(state, image, begin, end):
+def learn_idle_times(state: State, image: np.ndarray, begin: np.ndarray, end: np.ndarray) -> None:
     """Adds the idle times between requests, entry by entry: (K,) images, begins and ends."""
     images = state.images
     for k in range(len(image)):
@@ -168,7 +169,7 @@ def learn_idle_times(state, image, begin, end):
 
 
 @compiled_apart
-def note_idle_time(state, image, seconds):
+def note_idle_time(state: State, image: int, seconds: float) -> None:
     """Adds an idle time to the histogram of an image and sets its windows."""
     images, idle_times = state.images, state.idle_times
     idle_times[image, images[image].idle_times % idle_times.shape[1]] = seconds
@@ -183,7 +184,7 @@ def note_idle_time(state, image, seconds):
 
 
 @compiled
-def set_windows(state, image):
+def set_windows(state: State, image: int) -> None:
     """When the next container of an image is to be started and until when it is kept."""
     images, options, histograms = state.images, state.options, state.histograms
     images[image].prewarm_after = 0.0
@@ -213,7 +214,7 @@ def set_windows(state, image):
 
 
 @compiled
-def percentile_bin(histograms, image, rank):
+def percentile_bin(histograms: np.ndarray, image: int, rank: float):
     """The first bin up to which at least `rank` idle times were counted."""
     counted = 0
     for place in range(histograms.shape[1]):

@@ -18,7 +18,7 @@ from env.sim.state.records import INF, NONE
 
 
 @compiled
-def completion_bound(state, node):
+def completion_bound(state: State, node: int):
     """A time that no running container of the node can outlast.
 
     Every container at the speed it has when all share the node at once, and one operation lost
@@ -42,7 +42,7 @@ def completion_bound(state, node):
 
 
 @compiled
-def last_completion(state, node):
+def last_completion(state: State, node: int):
     """Time of the last projected completion, -inf if nothing runs."""
     if state.nodes[node].projected == 0:
         project(state, node, True)
@@ -50,7 +50,7 @@ def last_completion(state, node):
 
 
 @compiled
-def status_at(state, node, time):
+def status_at(state: State, node: int, time: float):
     """Projected use of a node at a time that is not before its clock.
 
     Returns:
@@ -87,7 +87,7 @@ def status_at(state, node, time):
 
 
 @compiled_apart
-def share_at(state, node, time):
+def share_at(state: State, node: int, time: float) -> None:
     """Divides the cores of a node among those that run there at a time, by the projection."""
     containers = state.containers
     begin_sharing(state)

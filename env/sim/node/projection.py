@@ -6,12 +6,13 @@ from env.base.jit import compiled, compiled_apart
 from env.sim.node.cpu_by_tickets import share_out
 from env.sim.node.fit import NAMED, hold_named, short_of
 from env.sim.node.keep_alive import make_room
+from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
 from env.sim.state.tournament import update_tree
 
 
 @compiled
-def speed_share(total_parallelism, cpu, core_speed):
+def speed_share(total_parallelism: int, cpu: int, core_speed: int):
     """Operations per second of one thread when `total_parallelism` threads share `cpu` cores."""
     if total_parallelism <= cpu:
         return core_speed
@@ -19,13 +20,13 @@ def speed_share(total_parallelism, cpu, core_speed):
 
 
 @compiled
-def container_speed(memory_ratio, share, parallelism):
+def container_speed(memory_ratio: float, share: float, parallelism: int):
     """Operations per second of a container; memory_ratio = min(1, memory given / required)."""
     return max(1, int(memory_ratio * share * parallelism))
 
 
 @compiled
-def gather(state, node):
+def gather(state: State, node: int):
     """Copies the running list of a node into the scratch; returns the number of entries."""
     scratch, containers = state.scratch, state.containers
     count = 0
@@ -44,7 +45,7 @@ def gather(state, node):
 
 
 @compiled
-def run_projection(state, count, clock, cpu, core_speed, only_first, by_tickets):
+def run_projection(state: State, count, clock, cpu, core_speed, only_first, by_tickets):
     """Plays a node forward from its clock (rule 7) until all `count` entries have completed.
 
     Returns:
@@ -121,7 +122,7 @@ def run_projection(state, count, clock, cpu, core_speed, only_first, by_tickets)
 
 
 @compiled
-def activate(scratch, active, entry):
+def activate(scratch: np.ndarray, active: int, entry: int):
     """Inserts an entry among the `active` running ones, which stand in order of admission."""
     j = active
     while j > 0 and scratch[j - 1].active > entry:
@@ -132,7 +133,7 @@ def activate(scratch, active, entry):
 
 
 @compiled
-def play_until(state, count, clock, cpu, core_speed, time):
+def play_until(state: State, count: int, clock: float, cpu: int, core_speed: int, time: float):
     """Plays a node forward from its clock to `time`, before which none of the entries completes."""
     scratch, by_tickets = state.scratch, state.options[0].cpu_by_tickets == 1
     now = clock
@@ -159,7 +160,7 @@ def play_until(state, count, clock, cpu, core_speed, time):
 
 
 @compiled_apart
-def project(state, node, full):
+def project(state: State, node: int, full: bool) -> None:
     """Brings the next completion of a node up to date; with `full`, all completion times too."""
     nodes = state.nodes
     count, clock = gather(state, node), nodes[node].clock
@@ -186,7 +187,7 @@ def project(state, node, full):
 
 
 @compiled
-def used_memory_at(state, node, time):
+def used_memory_at(state: State, node: int, time: float):
     """MB in projected use at a time: completions and starts at that moment count as done."""
     if state.nodes[node].projected == 0:
         project(state, node, True)
@@ -200,7 +201,7 @@ def used_memory_at(state, node, time):
 
 
 @compiled
-def fits_at(state, node, function, memory, time):
+def fits_at(state: State, node: int, function: int, memory: int, time: float) -> bool:
     """Whether a function that is given `memory` MB can start at `time` (rule 5).
 
     Memory is free then according to the projection; named resources are free now.
@@ -212,7 +213,7 @@ def fits_at(state, node, function, memory, time):
 
 
 @compiled
-def admit(state, node, index, start_time):
+def admit(state: State, node: int, index: int, start_time: float) -> None:
     """Appends a container to the running list; counts it if the node is now over-committed."""
     nodes, containers = state.nodes, state.containers
     containers[index].start_time = start_time
@@ -241,7 +242,7 @@ def admit(state, node, index, start_time):
 
 
 @compiled
-def node_on_container_creation(state, node, index):
+def node_on_container_creation(state: State, node: int, index: int) -> None:
     """A container starts at its creation time if its node has room then; else it waits."""
     nodes, containers = state.nodes, state.containers
     nodes[node].parallelism += containers[index].parallelism
@@ -266,7 +267,7 @@ def node_on_container_creation(state, node, index):
 
 
 @compiled
-def leave(state, node, previous, index, time):
+def leave(state: State, node: int, previous: int, index: int, time: float) -> None:
     """Takes a container, which comes after `previous`, off the running list at `time`."""
     nodes, containers = state.nodes, state.containers
     following = containers[index].next
@@ -285,7 +286,7 @@ def leave(state, node, previous, index, time):
 
 
 @compiled_apart
-def node_on_container_removal(state, node, removed, time):
+def node_on_container_removal(state: State, node: int, removed: int, time: float) -> None:
     """Takes a running container off a node at `time`, before the next completion.
 
     Its record keeps the work left; it still belongs to the caller. Waiting containers that fit now
@@ -308,7 +309,7 @@ def node_on_container_removal(state, node, removed, time):
 
 
 @compiled
-def stop_waiting(state, node, removed):
+def stop_waiting(state: State, node: int, removed: int) -> None:
     """Takes a container out of a node's queue; it still counts among the threads of the node."""
     nodes, containers = state.nodes, state.containers
     previous, index = NONE, nodes[node].first_waiting
@@ -326,7 +327,7 @@ def stop_waiting(state, node, removed):
 
 
 @compiled
-def admit_waiting(state, node, time):
+def admit_waiting(state: State, node: int, time: float) -> None:
     """Starts waiting containers, in their order, until the first does not fit (rule 6)."""
     nodes, containers = state.nodes, state.containers
     while nodes[node].first_waiting != NONE:
@@ -340,7 +341,7 @@ def admit_waiting(state, node, time):
 
 
 @compiled_apart
-def node_on_container_completion(state, node):
+def node_on_container_completion(state: State, node: int):
     """Completes the container that ends first, starts waiting ones that fit (rules 6 and 8).
 
     Returns:
@@ -369,7 +370,7 @@ def node_on_container_completion(state, node):
 
 
 @compiled
-def reset_node(state, node):
+def reset_node(state: State, node: int) -> None:
     """An empty node at time 0."""
     nodes = state.nodes
     nodes[node].clock = 0.0

@@ -3,6 +3,7 @@
 from typing import Final
 
 from env.base.jit import compiled
+from env.sim.state.block import State
 from env.sim.state.records import IN_SERVICE
 
 STATES: Final = ("off", "starting", "up", "draining", "down")
@@ -10,7 +11,7 @@ OUT_OF_SERVICE: Final = ("draining", "down")
 
 
 @compiled
-def is_leased(state, server):
+def is_leased(state: State, server: int):
     """Whether new containers may come to a server now: its lease runs, and it is in service."""
     servers = state.servers
     # One that is always up is renewed at the moment its lease ends.
@@ -21,7 +22,7 @@ def is_leased(state, server):
 
 
 @compiled
-def may_be_started(state, server):
+def may_be_started(state: State, server: int):
     """Whether a lease of a server that has none may begin now."""
     servers = state.servers
     over = servers[server].expiration_time <= state.cluster[0].time
@@ -29,7 +30,7 @@ def may_be_started(state, server):
 
 
 @compiled
-def server_state(state, server):
+def server_state(state: State, server: int):
     """Index into STATES."""
     servers = state.servers
     if servers[server].condition != IN_SERVICE:

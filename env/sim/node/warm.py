@@ -5,12 +5,13 @@ W of an image, the number of its idle containers, changes here alone. Their memo
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.queue.central_queue import update_image
+from env.sim.state.block import State
 from env.sim.state.history import COLD, WARM, note_idle
 from env.sim.state.records import NONE
 
 
 @compiled
-def reset_warm(state):
+def reset_warm(state: State) -> None:
     """No container is idle."""
     state.newest[:] = NONE
     for node in range(len(state.nodes)):
@@ -24,13 +25,13 @@ def reset_warm(state):
 
 
 @compiled
-def newest_idle(state, node, image):
+def newest_idle(state: State, node: int, image: int):
     """The idle container of an image that was used last on a node, NONE if there is none."""
     return state.newest[node * len(state.images) + image]
 
 
 @compiled_apart
-def add_idle(state, node, image, memory, ready_time):
+def add_idle(state: State, node: int, image: int, memory: int, ready_time: float):
     """Keeps a container of an image warm on a node; W grows by 1. Returns its record."""
     queue, idle, nodes = state.queue, state.idle, state.nodes
     index = queue[0].free_idle
@@ -67,7 +68,7 @@ def add_idle(state, node, image, memory, ready_time):
 
 
 @compiled_apart
-def remove_idle(state, index):
+def remove_idle(state: State, index: int) -> None:
     """A container is idle no longer, because it is used or removed; W falls by 1."""
     idle, nodes = state.idle, state.nodes
     node, image = idle[index].node, idle[index].image
@@ -95,7 +96,7 @@ def remove_idle(state, index):
 
 
 @compiled
-def gone_cold(state, image):
+def gone_cold(state: State, image: int) -> None:
     """Forgets how often an image is used once it has no container left, idle or at work."""
     if state.images[image].warm == 0 and state.images[image].running == 0:
         state.images[image].frequency = 0

@@ -12,6 +12,7 @@ from env.base.jit import compiled, compiled_apart
 from env.sim.queue.sharing import count_waiting, reset_sharing, take_turn
 from env.sim.queue.tracking import track
 from env.sim.queue.workflow_tickets import first_by_workflow
+from env.sim.state.block import State
 from env.sim.state.queue_records import QUEUE
 from env.sim.state.records import INF, NONE
 
@@ -26,7 +27,7 @@ BY_WORKFLOW: Final = 4  # where tenants take turns (env/sim/queue/workflow_ticke
 
 
 @compiled
-def reset_queue(state):
+def reset_queue(state: State) -> None:
     """Nobody waits."""
     queue, waiting = state.queue, state.waiting
     queue[0] = EMPTY[0]
@@ -46,7 +47,7 @@ def reset_queue(state):
 
 
 @compiled
-def reset_matches(state, tree):
+def reset_matches(state: State, tree: np.ndarray) -> None:
     """Every declared function is a leaf, NONE fills up; nobody waits, so that anybody may win."""
     tree[:] = NONE
     for declared in range(len(state.waiting)):
@@ -54,7 +55,7 @@ def reset_matches(state, tree):
 
 
 @compiled
-def priority(state, declared):
+def priority(state: State, declared: int):
     """What the order compares, of the first waiting request of a declared function."""
     order = state.options[0].order
     waiting = state.waiting
@@ -67,7 +68,7 @@ def priority(state, declared):
 
 
 @compiled
-def time_and_memory(state, declared):
+def time_and_memory(state: State, declared: int):
     """(E + D * [W = 0]) * R of a declared function in MB s: what `funcsched` compares."""
     image = state.waiting[declared].image
     seconds = state.waiting[declared].execution
@@ -77,7 +78,7 @@ def time_and_memory(state, declared):
 
 
 @compiled
-def goes_first(waiting, a, b, by_age):
+def goes_first(waiting: np.ndarray, a: int, b: int, by_age: bool) -> bool:
     """Whether declared function `a` goes before `b`; of equal priority, who joined first."""
     if b == NONE or waiting[b].count == 0:
         return True
@@ -89,7 +90,7 @@ def goes_first(waiting, a, b, by_age):
 
 
 @compiled
-def play_matches(tree, waiting, declared, by_age):
+def play_matches(tree: np.ndarray, waiting: np.ndarray, declared: int, by_age: bool) -> None:
     """Plays the matches of a declared function whose first request or priority has changed."""
     first, match = waiting[declared].tree, waiting[declared].leaf // 2
     while match >= 1:
@@ -99,7 +100,7 @@ def play_matches(tree, waiting, declared, by_age):
 
 
 @compiled
-def update_priority(state, declared):
+def update_priority(state: State, declared: int) -> None:
     """Brings a declared function to its place among all that wait."""
     waiting = state.waiting
     if waiting[declared].count > 0:
@@ -109,13 +110,13 @@ def update_priority(state, declared):
 
 
 @compiled
-def several_wait(state):
+def several_wait(state: State) -> bool:
     """Whether requests of several declared functions wait; of one alone no match is played."""
     return state.queue[0].first_that_waits != state.queue[0].last_that_waits
 
 
 @compiled
-def update_first(state, declared):
+def update_first(state: State, declared: int) -> None:
     """The first waiting request of a declared function has changed."""
     waiting = state.waiting
     if waiting[declared].count > 0:
@@ -126,7 +127,7 @@ def update_first(state, declared):
 
 
 @compiled
-def update_image(state, image):
+def update_image(state: State, image: int) -> None:
     """W of an image has changed: only the order of `funcsched` looks at it."""
     if state.options[0].order in (FUNCSCHED, CHOSEN):
         declared = state.images[image].first_declared
@@ -137,7 +138,7 @@ def update_image(state, image):
 
 
 @compiled
-def stands_behind(state, index, other):
+def stands_behind(state: State, index: int, other: int) -> bool:
     """Whether a request of the same declared function comes after one that waits.
 
     Those that have run before have less left to do.
@@ -151,7 +152,7 @@ def stands_behind(state, index, other):
 
 
 @compiled
-def declared_begins_to_wait(state, declared):
+def declared_begins_to_wait(state: State, declared: int) -> None:
     """Puts a declared function at the end of the list of those that wait, few of many thousands."""
     queue, waiting = state.queue, state.waiting
     previous = queue[0].last_that_waits
@@ -166,7 +167,7 @@ def declared_begins_to_wait(state, declared):
 
 
 @compiled
-def declared_stops_to_wait(state, declared):
+def declared_stops_to_wait(state: State, declared: int) -> None:
     """Takes a declared function out of that list."""
     queue, waiting = state.queue, state.waiting
     previous, following = waiting[declared].previous_that_waits, waiting[declared].next_that_waits
@@ -181,7 +182,7 @@ def declared_stops_to_wait(state, declared):
 
 
 @compiled
-def join_queue(state, index, time):
+def join_queue(state: State, index: int, time: float) -> None:
     """A submitted or preempted function starts to wait; since `time` if it was set aside."""
     queue, waiting, requests = state.queue, state.waiting, state.requests
     declared = state.functions[index].declared
@@ -221,14 +222,14 @@ def join_queue(state, index, time):
 
 
 @compiled
-def starving(state, index):
+def starving(state: State, index: int) -> bool:
     """Whether a request has waited so long that it goes before all others."""
     submission = state.functions[index].submission_time
     return state.cluster[0].time >= submission + state.options[0].starve_threshold
 
 
 @compiled
-def oldest(state):
+def oldest(state: State):
     """The declared function whose first request joined first, NONE if nobody waits.
 
     Of the tenant whose turn it is, where they take turns. Kept up to date where requests can
@@ -240,13 +241,13 @@ def oldest(state):
 
 
 @compiled
-def tree_in_turn(state):
+def tree_in_turn(state: State):
     """Where the tournament of the tenant begins whose turn it is, or that of all."""
     return state.tenants[state.queue[0].turn].tree if state.options[0].shared == 1 else 0
 
 
 @compiled
-def first_in_order(state):
+def first_in_order(state: State):
     """The declared function whose first request goes next, NONE if nobody waits."""
     if state.queue[0].waiting == 0:
         return NONE
@@ -263,7 +264,7 @@ def first_in_order(state):
 
 
 @compiled
-def first_by_priority(state):
+def first_by_priority(state: State):
     """The declared function of the smallest priority; of the tenant whose turn it is, if any."""
     if not several_wait(state):
         return state.queue[0].first_that_waits
@@ -271,7 +272,7 @@ def first_by_priority(state):
 
 
 @compiled_apart
-def put_first(state, index):
+def put_first(state: State, index: int):
     """Puts a waiting request before the others of its declared function; returns that."""
     requests, waiting, declared = state.requests, state.waiting, state.functions[index].declared
     if waiting[declared].first != index:
@@ -288,7 +289,7 @@ def put_first(state, index):
 
 
 @compiled
-def first_by_funcsched(state):
+def first_by_funcsched(state: State):
     """The declared function that goes next by the order of `funcsched`; somebody waits."""
     declared = oldest(state)
     if declared != NONE and starving(state, state.waiting[declared].first):
@@ -297,7 +298,7 @@ def first_by_funcsched(state):
 
 
 @compiled
-def leave_queue(state, declared):
+def leave_queue(state: State, declared: int):
     """Takes the first request of a declared function out of the queue."""
     waiting = state.waiting
     index, slot = waiting[declared].first, state.functions[waiting[declared].first].slot
@@ -323,7 +324,7 @@ def leave_queue(state, declared):
 
 
 @compiled
-def choose(state, declared):
+def choose(state: State, declared: int) -> None:
     """Lets the first waiting request of a declared function go next, where the order is `chosen`.
 
     NONE holds back until something changes.

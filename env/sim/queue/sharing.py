@@ -14,6 +14,7 @@ tickets. `fair_clock` sums up work / tickets, so that who starts or stops to wai
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.state.block import State
 from env.sim.state.queue_records import ALL, BASE, COMPETING, Charged
 from env.sim.state.records import NONE
 from env.tickets import drf, operations
@@ -22,7 +23,7 @@ from env.tickets.records import DRF, MOST_QUANTA, Shares, reset
 
 
 @compiled
-def shares_of(state):
+def shares_of(state: State):
     """The records of the mechanism."""
     return Shares(
         state.share_head,
@@ -33,7 +34,7 @@ def shares_of(state):
 
 
 @compiled_apart
-def reset_sharing(state):
+def reset_sharing(state: State) -> None:
     """Nobody waits, has got anything or is entitled to it; the mechanism begins anew."""
     queue, tenants, currencies = state.queue, state.tenants, state.currencies
     queue[0].turn = queue[0].newcomer = NONE
@@ -58,7 +59,7 @@ def reset_sharing(state):
 
 
 @compiled
-def activate(state, currency, amount, sign):
+def activate(state: State, currency: int, amount: float, sign: int) -> None:
     """Tickets of a currency begin to count (`sign` 1) or no longer do, and with it its backing.
 
     Each sum is kept with what rounding leaves out (Dekker's double-length sum): once 1e12 tickets
@@ -84,7 +85,7 @@ def activate(state, currency, amount, sign):
 
 
 @compiled
-def worth(state, tenant, who):
+def worth(state: State, tenant: int, who: int):
     """Tickets of the base that those of a tenant are worth among ALL, COMPETING or ON_THE_NODE."""
     value, currency = state.tenants[tenant].amount, state.tenants[tenant].currency
     while currency != BASE:
@@ -94,13 +95,13 @@ def worth(state, tenant, who):
 
 
 @compiled
-def right_of(state, tenant):
+def right_of(state: State, tenant: int):
     """Share of all tickets that those of a tenant are worth if everybody competes."""
     return worth(state, tenant, ALL) / state.currencies[BASE].sums[ALL]
 
 
 @compiled
-def whole_tickets(state, tenant, who):
+def whole_tickets(state: State, tenant: int, who: int):
     """As `worth`, in whole tickets, at least 1; where rounding could show, of those who count."""
     value = worth(state, tenant, who)
     if state.options[0].rough == 1:
@@ -110,7 +111,7 @@ def whole_tickets(state, tenant, who):
 
 
 @compiled
-def give_tickets(state, tenant, tickets):
+def give_tickets(state: State, tenant: int, tickets) -> None:
     """A tenant has this many tickets from now on, 0 while it does not compete."""
     tenants, now = state.tenants, state.queue[0].fair_clock
     tenants[tenant].entitled += tenants[tenant].tickets * (now - tenants[tenant].clock)
@@ -119,7 +120,7 @@ def give_tickets(state, tenant, tickets):
 
 
 @compiled
-def count_waiting(state, tenant, sign):
+def count_waiting(state: State, tenant: int, sign: int) -> None:
     """A function of a tenant has joined the queue (`sign` 1) or left it (-1).
 
     The tenant competes from its first one on, until the last one has left.
@@ -130,7 +131,7 @@ def count_waiting(state, tenant, sign):
 
 
 @compiled_apart
-def compete(state, tenant, sign):
+def compete(state: State, tenant: int, sign: int) -> None:
     """A tenant begins to compete (`sign` 1) or stops to (-1)."""
     begins = sign == 1
     activate(state, state.tenants[tenant].currency, state.tenants[tenant].amount, sign)
@@ -147,7 +148,7 @@ def compete(state, tenant, sign):
 
 
 @compiled
-def value_anew(state, changed):
+def value_anew(state: State, changed) -> None:
     """Tickets of other tenants count for more or less, if the same ones back or scale them."""
     rough = state.options[0].rough == 1
     if state.tenants[changed].currency == BASE and not rough:
@@ -165,7 +166,7 @@ def value_anew(state, changed):
 
 
 @compiled_apart
-def take_turn(state):
+def take_turn(state: State) -> None:
     """Says whose function goes next, where tenants take turns; somebody waits.
 
     The turn is kept until that function starts. By `drf`, which has to look at what is held now, it
@@ -180,7 +181,7 @@ def take_turn(state):
 
 
 @compiled_apart
-def give_turn_back(state):
+def give_turn_back(state: State) -> None:
     """The tenant whose turn it is has no function that could go."""
     shares = shares_of(state)
     if shares.head[0].mechanism != DRF:
@@ -189,7 +190,7 @@ def give_turn_back(state):
 
 
 @compiled
-def count_start(state, tenant, seconds):
+def count_start(state: State, tenant: int, seconds: float):
     """A function of a tenant leaves the queue, with so many core-seconds of work.
 
     Returns:
@@ -203,7 +204,7 @@ def count_start(state, tenant, seconds):
 
 
 @compiled_apart
-def note_start(state, tenant, function, node, memory):
+def note_start(state: State, tenant: int, function: int, node: int, memory: int) -> None:
     """A function of a tenant leaves the queue for a container with `memory` MB on a node."""
     work = state.functions[function].remaining_computation
     contested = count_start(state, tenant, work / state.nodes[node].single_core_speed)
@@ -218,14 +219,14 @@ def note_start(state, tenant, function, node, memory):
 
 
 @compiled
-def want(shares, tenant, threads, memory):
+def want(shares: Shares, tenant: int, threads: int, memory: int) -> None:
     """What the task of a tenant holds that starts or ends."""
     shares.clients[tenant].demand[0] = threads
     shares.clients[tenant].demand[1] = memory
 
 
 @compiled_apart
-def note_use(state, tenant, index, core_seconds):
+def note_use(state: State, tenant: int, index: int, core_seconds: float) -> None:
     """A container of a tenant ends that has done so many core-seconds of work."""
     shares = shares_of(state)
     shares.head[0].clock = state.cluster[0].time
@@ -247,14 +248,14 @@ def note_use(state, tenant, index, core_seconds):
 
 
 @compiled
-def settle_all(state):
+def settle_all(state: State) -> None:
     """Brings what every tenant is entitled to up to date."""
     for tenant in range(len(state.tenants)):
         give_tickets(state, tenant, state.tenants[tenant].tickets)
 
 
 @compiled_apart
-def share_error(state):
+def share_error(state: State):
     """Mean over tenants of |core-seconds received - entitled| / all of them, so far; 0 at first."""
     settle_all(state)
     tenants, error, received = state.tenants, 0.0, 0.0
@@ -265,7 +266,7 @@ def share_error(state):
 
 
 @compiled_apart
-def jain_index(state):
+def jain_index(state: State):
     """(sum of x)^2 / (K * sum of x^2) of the K tenants entitled to anything so far; 1 at first.
 
     x is core-seconds received / entitled. Jain, Chiu and Hawe, "A quantitative measure of fairness"

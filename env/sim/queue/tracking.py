@@ -5,17 +5,18 @@ thousands of them, and all that is forecast of them follows from their declared 
 """
 
 from env.base.jit import compiled
+from env.sim.state.block import State
 
 
 @compiled
-def track(state, slot):
+def track(state: State, slot: int) -> None:
     """A workflow is looked at from now on."""
     state.tracked[state.cluster[0].tracked_count] = slot
     state.cluster[0].tracked_count += 1
 
 
 @compiled
-def stop_tracking(state, slot):
+def stop_tracking(state: State, slot: int) -> None:
     """A workflow has ended, or its only function waits again; the others stay in their order."""
     position = 0
     while state.tracked[position] != slot:
@@ -26,7 +27,7 @@ def stop_tracking(state, slot):
 
 
 @compiled
-def parallel_cores(state, slot):
+def parallel_cores(state: State, slot: int):
     """Cores that a workflow can use at once: core-seconds not placed / seconds it still takes."""
     template = state.templates[state.workflows[slot].template]
     # What is left of a workflow that ends within a second counts as work for a second.
@@ -35,7 +36,7 @@ def parallel_cores(state, slot):
 
 
 @compiled
-def all_that_wait(state, waiting):
+def all_that_wait(state: State, waiting):
     """What is forecast of the workflows of one function that wait, by their declared function.
 
     The finish bound of the first of them is written, as it may be in decision.

@@ -11,12 +11,13 @@ tickets count for nobody.
 """
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.state.block import State
 from env.sim.state.containers import declared_left
 from env.sim.state.records import INF, NONE, SUBMITTED
 
 
 @compiled
-def active_tickets(state, slot):
+def active_tickets(state: State, slot: int):
     """Tickets of a workflow that count for its functions in the queue."""
     workflow = state.workflows[slot]
     if state.options[0].lends == 1:
@@ -26,14 +27,14 @@ def active_tickets(state, slot):
 
 
 @compiled
-def finish_of(state, slot, function):
+def finish_of(state: State, slot: int, function: int):
     """Virtual time at which a waiting function of a workflow would end."""
     seconds = declared_left(state.functions, function) / state.cluster[0].single_core_speed
     return state.workflows[slot].passed + seconds / active_tickets(state, slot)
 
 
 @compiled
-def charge_workflow(state, slot, function):
+def charge_workflow(state: State, slot: int, function: int) -> None:
     """A function of a workflow leaves the queue: the work that it declares counts."""
     workflows = state.workflows
     state.tenants[workflows[slot].tenant].workflow_clock = workflows[slot].passed
@@ -41,7 +42,7 @@ def charge_workflow(state, slot, function):
 
 
 @compiled_apart
-def first_by_workflow(state, tenant):
+def first_by_workflow(state: State, tenant: int):
     """The function of a tenant that goes next; some are waiting. Of equal ones who came first."""
     workflows, first, least, oldest = state.workflows, NONE, INF, NONE
     for slot in range(len(workflows)):
@@ -55,7 +56,7 @@ def first_by_workflow(state, tenant):
 
 
 @compiled
-def first_function(state, slot):
+def first_function(state: State, slot: int):
     """The waiting function of a workflow with the highest upward rank; of equal ones the first."""
     begin, first, highest = slot * state.cluster[0].functions_per_slot, NONE, -1.0
     template = state.workflows[slot].template
@@ -68,7 +69,7 @@ def first_function(state, slot):
 
 
 @compiled
-def grant(state, tickets):
+def grant(state: State, tickets) -> None:
     """The workflow that has arrived gets so many tickets of its tenant's own currency."""
     state.workflows[state.queue[0].newcomer].tickets = tickets
     state.queue[0].newcomer = NONE

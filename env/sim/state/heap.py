@@ -4,7 +4,7 @@ from env.base.jit import compiled
 
 
 @compiled
-def before(heap, a, b):
+def before(heap, a: int, b: int) -> bool:
     """Whether entry `a` comes before entry `b`."""
     if heap[a].time != heap[b].time:
         return heap[a].time < heap[b].time
@@ -14,7 +14,7 @@ def before(heap, a, b):
 
 
 @compiled
-def swap(heap, a, b):
+def swap(heap, a: int, b: int) -> None:
     """Exchanges two entries."""
     heap[a].time, heap[b].time = heap[b].time, heap[a].time
     heap[a].major, heap[b].major = heap[b].major, heap[a].major
@@ -23,7 +23,7 @@ def swap(heap, a, b):
 
 
 @compiled
-def push(heap, size, time, major, minor, index):
+def push(heap, size: int, time: float, major: int, minor: int, index: int) -> None:
     """Adds an entry to a heap of `size` entries."""
     heap[size].time = time
     heap[size].major = major
@@ -33,7 +33,7 @@ def push(heap, size, time, major, minor, index):
 
 
 @compiled
-def rise(heap, child):
+def rise(heap, child: int) -> None:
     """Brings an entry before those that it comes before."""
     while child > 0:
         parent = (child - 1) // 2
@@ -44,7 +44,7 @@ def rise(heap, child):
 
 
 @compiled
-def drop(heap, size, position):
+def drop(heap, size: int, position: int) -> None:
     """Removes an entry, the first at position 0, of a heap of `size` entries."""
     last = size - 1
     swap(heap, position, last)

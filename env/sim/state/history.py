@@ -80,13 +80,13 @@ def listening(state: State) -> State:
 
 
 @compiled
-def most_entries(state):
+def most_entries(state: State):
     """Entries of one event: it may end all containers, remove all idle ones, renew all leases."""
     return 2 * len(state.containers) + len(state.idle) + 2 * len(state.servers)
 
 
 @compiled
-def is_full(state):
+def is_full(state: State) -> bool:
     """Whether the next event may find no room."""
     if state.cluster[0].listens == 0:
         return False
@@ -94,7 +94,7 @@ def is_full(state):
 
 
 @compiled
-def next_entry(state, kind):
+def next_entry(state: State, kind: int):
     """Index of a new entry of this moment, which belongs to the caller."""
     entry = state.cluster[0].entries
     state.cluster[0].entries = entry + 1
@@ -104,7 +104,7 @@ def next_entry(state, kind):
 
 
 @compiled_apart
-def note_dispatch(state, index, node, server_start, cold_start, transfer):
+def note_dispatch(state: State, index, node, server_start, cold_start, transfer) -> None:
     """A function gets a container: the seconds of what comes before its start."""
     entry, history, functions = next_entry(state, DISPATCHED), state.history, state.functions
     function = state.containers[index].function
@@ -129,7 +129,7 @@ def note_dispatch(state, index, node, server_start, cold_start, transfer):
 
 
 @compiled_apart
-def note_end(state, index, outcome, server_start, cold_start, transfer):
+def note_end(state: State, index, outcome, server_start, cold_start, transfer) -> None:
     """A function leaves its container: the seconds that were spared of what comes before its start.
 
     One that is killed before its start is said to start when it ends.
@@ -145,7 +145,7 @@ def note_end(state, index, outcome, server_start, cold_start, transfer):
 
 
 @compiled
-def note_idle(state, kind, index):
+def note_idle(state: State, kind: int, index: int) -> None:
     """An idle container is WARM from now on, or COLD."""
     if state.cluster[0].listens == 1:
         entry, history = next_entry(state, kind), state.history
@@ -156,7 +156,7 @@ def note_idle(state, kind, index):
 
 
 @compiled
-def note_lease(state, server, starts, begin, end, rent):
+def note_lease(state: State, server: int, starts, begin: float, end: float, rent: float) -> None:
     """A server, which `starts` or is up (0), is leased from `begin` to `end` (s) for USD."""
     if state.cluster[0].listens == 1:
         entry, history = next_entry(state, LEASED), state.history
@@ -168,7 +168,7 @@ def note_lease(state, server, starts, begin, end, rent):
 
 
 @compiled
-def note_condition(state, server, condition):
+def note_condition(state: State, server: int, condition: int) -> None:
     """A server has another condition from now on."""
     if state.cluster[0].listens == 1:
         entry, history = next_entry(state, CONDITION), state.history

@@ -4,12 +4,13 @@ A timer is not taken back: what it was for carries another number by the time it
 """
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.state.block import State
 from env.sim.state.heap import drop, push
 from env.sim.state.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END, STARVATION
 
 
 @compiled
-def up_to_date(state, position):
+def up_to_date(state: State, position: int) -> bool:
     """Whether a timer still means something."""
     kind, number = state.timers[position].major, state.timers[position].minor
     index = state.timers[position].index
@@ -29,7 +30,7 @@ def up_to_date(state, position):
 
 
 @compiled_apart
-def set_timer(state, time, kind, number, index):
+def set_timer(state: State, time: float, kind: int, number: int, index: int) -> None:
     """Sets a timer; when the heap is full, those that are out of date make room.
 
     The heap holds twice as many as can be up to date at once.
@@ -49,7 +50,7 @@ def set_timer(state, time, kind, number, index):
 
 
 @compiled
-def drop_timer(state):
+def drop_timer(state: State) -> None:
     """Removes the first timer."""
     drop(state.timers, state.cluster[0].timers_size, 0)
     state.cluster[0].timers_size -= 1

@@ -1,11 +1,12 @@
 """Which NUMA node completes a container next: a tournament (winner tree) over all nodes."""
 
 from env.base.jit import compiled
+from env.sim.state.block import State
 from env.sim.state.records import NONE
 
 
 @compiled
-def update_tree(state, node):
+def update_tree(state: State, node: int) -> None:
     """Plays the matches of a node whose next completion has changed; the winner ends at entry 1."""
     tree, nodes = state.tree, state.nodes
     match = (len(tree) // 2 + node) // 2
@@ -17,7 +18,7 @@ def update_tree(state, node):
 
 
 @compiled
-def reset_tree(state):
+def reset_tree(state: State) -> None:
     """Every node is a leaf; NONE fills up to a power of two."""
     tree = state.tree
     leaves = len(tree) // 2
@@ -28,6 +29,6 @@ def reset_tree(state):
 
 
 @compiled
-def earliest_node(state):
+def earliest_node(state: State):
     """The node with the next completion; the lowest index of equal ones."""
     return state.tree[1]
