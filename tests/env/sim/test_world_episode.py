@@ -27,10 +27,10 @@ from env.sim.events.engine import play
 from env.sim.node import idle_forecast
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
-from tests.env.sim.test_world_against_reference import World, engine, worlds
 from tests.episodes import begun
 from tests.recorded_worlds import CLUSTER, FUNDING, SPEED, crowded, played, shared, trace, world
-from tests.reference_inputs import mean
+from tests.reference_inputs import engine, mean
+from tests.strategies import World, plain_worlds, worlds
 
 
 def check_round_trip(env: RawEnv, path: Path) -> EpisodeFile:
@@ -46,9 +46,9 @@ def check_round_trip(env: RawEnv, path: Path) -> EpisodeFile:
     return episode
 
 
-@given(world=worlds())
+@given(world=plain_worlds() | worlds())
 def test_random_worlds(tmp_path_factory: pytest.TempPathFactory, world: World) -> None:
-    assume(not names_of(world.templates))  # of which an episode file knows nothing
+    assume(not names_of(world.episode.declared))  # of which an episode file knows nothing
     path = tmp_path_factory.mktemp("episodes") / "episode.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_forecast, "next_idle_time", mean)
