@@ -1,19 +1,14 @@
 """Random worlds, as the reference and the engine play them."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
-from env.sim.assembly.build import build
-from env.sim.declared.episode import Episode
-from env.sim.declared.images import Images
-from env.sim.declared.ordering import FIRST_COME, declared_functions
 from env.sim.declared.resources import names_of
 from env.sim.node.fit import need_of, suits
 from env.sim.view.raw_env import RawEnv
 from tests.recount import assert_tracked
-from tests.reference_node import Image, Job
+from tests.reference_node import Job
 from tests.reference_world import ReferenceWorld
 from tests.strategies import World
 
@@ -21,50 +16,6 @@ from tests.strategies import World
 def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> float:
     """Stands in for ARIMA, which is slow and not what is tested here."""
     return float(np.mean(idle_times))
-
-
-def jobs_of(episode: Episode) -> list[Job]:
-    """The functions of the workflows, ranked by the order; tickets are those of the base."""
-    workload, templates, rules = episode.workload, list(episode.declared), episode.rules
-    images = episode.images or Images.by_name(templates, 0.0)
-    image_of = images.of_all(templates)
-    of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
-    of_images["cold_start"], of_images["memory"] = images.cold_start, images.memory
-    known = declared_functions(build(episode), templates, image_of, of_images, episode.cluster)
-    ranks = (rules.order or FIRST_COME).rank(known)
-    keep = getattr(rules.keep_alive, "keep", getattr(rules.keep_alive, "fixed_keep", 0.0))
-    made = [Image(float(seconds), (0.0, keep)) for seconds in images.cold_start]
-    rows = iter(zip(image_of, known.execution, ranks, strict=True))
-    declared = {each: [next(rows) for _ in range(each.function_count)] for each in templates}
-    jobs = []
-    for wf_id, template in enumerate(workload.templates):
-        owner = None
-        if episode.cluster.cpu_share == "tickets":
-            assert episode.funding is not None
-            tenant = workload.tenants[wf_id]
-            owner = tenant, Fraction(episode.funding.tenants[tenant].tickets)
-        own = []
-        for fn_id, (number, expected, rank) in enumerate(declared[template]):
-            image, memory = made[number], int(template.memory_req[fn_id])
-            image.memory = max(image.memory, memory)
-            job = Job(
-                wf_id,
-                fn_id,
-                image,
-                int(workload.work[wf_id] if workload.work else template.computation[fn_id]),
-                int(template.parallelism[fn_id]),
-                memory,
-                {name: int(units[fn_id]) for name, units in template.resources.items()},
-                workload.arrival_times[wf_id],
-                float(expected),
-                float(rank),
-                owner,
-            )
-            own.append(job)
-        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
-            own[target].predecessors.append((own[source], int(size)))
-        jobs += own
-    return jobs
 
 
 class Chooser:
@@ -99,8 +50,7 @@ class Played(ReferenceWorld):
     def __init__(self, world: World) -> None:
         self.decided: list[tuple[Job, tuple[float, ...]]] = []
         self.chooser = Chooser(world)
-        episode = world.episode
-        super().__init__(episode.cluster, jobs_of(episode), episode.rules, mean)
+        super().__init__(world.episode, mean)
 
     def decide(self, job: Job, candidates: list[int]) -> tuple[int, int]:
         node, memory = self.chooser(candidates, (job.wf_id, job.fn_id), job.memory_req)

@@ -7,12 +7,17 @@ is `Node`; what joins them into a world is here. Shares no code with the engine.
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
-from env.sim.declared.hardware import ClusterConfig
+import numpy as np
+
+from env.sim.assembly.build import build
+from env.sim.declared.episode import Episode
+from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import HybridHistogram
-from env.sim.declared.rules import Rules
+from env.sim.declared.ordering import FIRST_COME, declared_functions
 from tests.reference_node import Idle, Image, Job, Node, Server
 
 COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING, STARVATION, LEASE_END, PATIENCE, DECISION = (
@@ -46,16 +51,11 @@ class ReferenceWorld:
     `forecast` is the next idle time after those given.
     """
 
-    def __init__(
-        self,
-        cluster: ClusterConfig,
-        jobs: Sequence[Job],
-        rules: Rules,
-        forecast: Callable[[Sequence[float]], float],
-    ) -> None:
-        self.cluster, self.jobs, self.rules, self.lease = cluster, jobs, rules, rules.lease
-        self.forecast, order = forecast, rules.order
+    def __init__(self, episode: Episode, forecast: Callable[[Sequence[float]], float]) -> None:
+        self.cluster, self.rules, self.lease = episode.cluster, episode.rules, episode.rules.lease
+        self.jobs, self.forecast, order = jobs_of(episode), forecast, episode.rules.order
         self.order = getattr(order, "name", None)
+        self.keep_alive = getattr(episode.rules.keep_alive, "policy", None)
         self.time_slice = getattr(order, "time_slice", getattr(order, "check_interval", math.inf))
         self.starve_threshold = getattr(order, "starve_threshold", math.inf)
         self.servers: list[Server] = []
@@ -67,8 +67,8 @@ class ReferenceWorld:
         self.due = False
         self.counter = 0
         self.container_cold_starts = 0
-        for kind in cluster.server_types:
-            speed = kind.single_core_speed or cluster.single_core_speed
+        for kind in self.cluster.server_types:
+            speed = kind.single_core_speed or self.cluster.single_core_speed
             for _ in range(kind.count):
                 server = Server(kind, len(self.servers))
                 self.servers.append(server)
@@ -79,7 +79,7 @@ class ReferenceWorld:
                     self.pay(server, 0.0, 1)
                 elif self.lease.kind == "always":
                     server.leases.append((0.0, math.inf, 0))
-        arriving = {(job.arrival, job.wf_id) for job in jobs}
+        arriving = {(job.arrival, job.wf_id) for job in self.jobs}
         self.arrivals = len(arriving)
         for time, wf_id in arriving:
             self.set_timer(time, ARRIVAL, wf_id, partial(self.arrive, wf_id))
@@ -362,7 +362,7 @@ class ReferenceWorld:
         return any(one.image is image for node in self.nodes for one in node.idle)
 
     def release(self, node: Node, job: Job, unused: bool) -> None:
-        policy, image, memory = self.rules.keep_alive.policy, job.image, job.memory_alloc
+        policy, image, memory = self.keep_alive, job.image, job.memory_alloc
         after, until = image.window
         if policy == "hybrid_histogram" and unused and after > 0:
             number = image.prewarming = self.next_number()
@@ -397,7 +397,7 @@ class ReferenceWorld:
         """Idle containers go while the node holds more than its memory."""
         while node.free < 0 and node.idle:
             victim = node.idle[0]
-            if self.rules.keep_alive.policy == "faascache":
+            if self.keep_alive == "faascache":
                 victim = min(node.idle, key=self.value)
                 node.cache_clock = max(node.cache_clock, self.value(victim))
             node.idle.remove(victim)
@@ -442,3 +442,47 @@ class ReferenceWorld:
         rank = sum(counts) * percentile / 100
         sums = [sum(counts[: place + 1]) for place in range(len(counts))]
         return next(place for place, total in enumerate(sums) if total >= rank and total > 0)
+
+
+def jobs_of(episode: Episode) -> list[Job]:
+    """The functions of the workflows, ranked by the order; tickets are those of the base."""
+    workload, templates, rules = episode.workload, list(episode.declared), episode.rules
+    images = episode.images or Images.by_name(templates, 0.0)
+    image_of = images.of_all(templates)
+    of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
+    of_images["cold_start"], of_images["memory"] = images.cold_start, images.memory
+    known = declared_functions(build(episode), templates, image_of, of_images, episode.cluster)
+    ranks = (rules.order or FIRST_COME).rank(known)
+    keep = getattr(rules.keep_alive, "keep", getattr(rules.keep_alive, "fixed_keep", 0.0))
+    made = [Image(float(seconds), (0.0, keep)) for seconds in images.cold_start]
+    rows = iter(zip(image_of, known.execution, ranks, strict=True))
+    declared = {each: [next(rows) for _ in range(each.function_count)] for each in templates}
+    jobs = []
+    for wf_id, template in enumerate(workload.templates):
+        owner = None
+        if episode.cluster.cpu_share == "tickets":
+            assert episode.funding is not None
+            tenant = workload.tenants[wf_id]
+            owner = tenant, Fraction(episode.funding.tenants[tenant].tickets)
+        own = []
+        for fn_id, (number, expected, rank) in enumerate(declared[template]):
+            image, memory = made[number], int(template.memory_req[fn_id])
+            image.memory = max(image.memory, memory)
+            job = Job(
+                wf_id,
+                fn_id,
+                image,
+                int(workload.work[wf_id] if workload.work else template.computation[fn_id]),
+                int(template.parallelism[fn_id]),
+                memory,
+                {name: int(units[fn_id]) for name, units in template.resources.items()},
+                workload.arrival_times[wf_id],
+                float(expected),
+                float(rank),
+                owner,
+            )
+            own.append(job)
+        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
+            own[target].predecessors.append((own[source], int(size)))
+        jobs += own
+    return jobs

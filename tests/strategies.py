@@ -37,6 +37,7 @@ SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
 CORE_SPEEDS = st.sampled_from([1, 7, 1000, 1_000_000])
 
 
+LEASES = [Lease(), Lease(kind="always"), Lease(kind="always", charged=False)]
 STEPS = st.sampled_from([60.0, 600.0, 3600.0])
 SLICES = st.sampled_from([2.0, 400.0, 1500.0])
 PAUSES = st.sampled_from([5.0, 30.0, 70.0, 700.0, 5000.0])
@@ -271,9 +272,8 @@ def worlds(draw: st.DrawFn) -> World:
         draw(workflow_templates(f"workflow {index}", cluster, 1 if of_requests else 6))
         for index in range(draw(st.integers(1, 3)))
     ]
-    kind, charged = draw(st.sampled_from([("hourly", True), ("always", True), ("always", False)]))
-    lease = Lease(kind=kind, step=draw(STEPS), charged=charged)
-    renewed = kind == "always" and charged
+    lease = draw(st.sampled_from(LEASES)).model_copy(update={"step": draw(STEPS)})
+    renewed = lease.kind == "always" and lease.charged
     beside_each_other = draw(st.sampled_from([1, 2, 4]))
     # Where time passes step by step or slice by slice, it does not pass for years.
     longest = 20 * lease.step if renewed else 4000
