@@ -94,3 +94,11 @@ def in_process(
         return call
 
     return of
+
+
+@pytest.fixture
+def command(in_process: InProcess) -> Command:
+    """`python evaluate.py`; modules of other commands have a fixture of the same name."""
+    from evaluate import prepared
+
+    return in_process("evaluate", prepared)

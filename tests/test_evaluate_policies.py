@@ -10,16 +10,10 @@ import pytest
 
 from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
-from evaluate import prepared
 from tests.agents.learned.test_queue_policy import save_untrained
-from tests.commands import Command, InProcess, refused
+from tests.commands import Command, refused
 from tests.env.worlds import LAYOUTS, TINY, world
 from tests.evaluate_command import BRIEF, results_in, run_in
-
-
-@pytest.fixture
-def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", prepared)
 
 
 def make_policy(folder: Path, layout: str, *overrides: str, shared: bool = True) -> Path:

@@ -3,10 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from evaluate import prepared
-from tests.commands import Command, InProcess, refused
+from tests.commands import Command, refused
 from tests.env.worlds import TINY
 from tests.evaluate_command import BRIEF, run_in
 
@@ -20,11 +17,6 @@ BUSY = [
     "baselines=[round_robin,earliest_finish]",
     "episodes=8",
 ]
-
-
-@pytest.fixture
-def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", prepared)
 
 
 def test_how_many_servers_a_promise_needs(command: Command, tmp_path: Path) -> None:
@@ -54,4 +46,3 @@ def test_promises_may_change_when_an_evaluation_goes_on(command: Command, tmp_pa
 def test_what_is_no_promise_is_refused(command: Command) -> None:
     says = "evaluate: keep: slowdown: one of <, <=, >, >= and a number"
     refused(command(*BRIEF, 'keep={slowdown: "3"}'), says)
-    refused(command(*BRIEF, 'keep={slowdown_p96: "<3"}'), "'slowdown_p96' is no metric, did you")

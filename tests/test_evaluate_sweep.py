@@ -1,4 +1,4 @@
-"""`python evaluate.py` with traces and sweeps, alone and on several processes."""
+"""`python evaluate.py` with traces and sweeps."""
 
 import json
 import subprocess
@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluate import prepared
-from tests.commands import Command, InProcess
+from tests.commands import Command
 from tests.env.worlds import TINY
 from tests.evaluate_command import (
     EVALUATE,
@@ -22,11 +21,6 @@ LOADS = "sweep={workload.sampling.ratio: [0.1,0.3]}"
 WORDS = [*TRACE, *FREE, LOADS, "baselines=[fcfs,funcsched]", "seed=[1,2]", "episodes=1"]
 COLD = "workload.container_cold_start=2.5"
 WORKFLOWS = [*TINY, "baselines=[random,cheapest]", "episodes=2"]
-
-
-@pytest.fixture
-def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", prepared)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +71,3 @@ def test_schedulers_meet_the_same_workflows_in_every_scenario(
     assert (found.groupby("episode")["decisions"].nunique() == 1).all()
     free = found["scenario"].str.startswith("lease=always")
     assert (found.loc[free, "rent"] == 0).all() and (found.loc[~free, "rent"] > 0).all()
-
-
-def test_processes_change_no_number(finished: Path, command: Command, tmp_path: Path) -> None:
-    assert command(*WORDS, "workers=2").code == 0
-    pd.testing.assert_frame_equal(results_in(tmp_path), results_of(finished))

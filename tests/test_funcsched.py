@@ -83,9 +83,3 @@ def test_funcsched_beats_fcfs_where_memory_is_short(command: Command, tmp_path: 
     assert rows.loc[(1.0, "rr"), "container_start"] > busy["container_start"]
     assert rows.loc[(1.0, "rr"), "preemptions"] > 1 > 0 == busy["preemptions"]
     assert rows.loc[(0.1, "funcsched"), "flow_time"] == pytest.approx(idle["flow_time"], rel=0.2)
-    # The parts of the time of a request add up, preempted or not.
-    parts = ["queueing", "server_start", "container_start", "transfer", "execution"]
-    assert rows[parts].sum(axis=1).tolist() == pytest.approx(rows["flow_time"].tolist(), rel=1e-6)
-    # Later deadlines are met more often.
-    met = rows[["slo_2", "slo_5", "slo_10", "slo_20"]].to_numpy()
-    assert (met[:, :-1] <= met[:, 1:]).all()

@@ -77,10 +77,3 @@ def test_the_episode_and_a_device_are_not_overwritten(
         assert says in error and error.count("\n") == 1
     assert episode.read_bytes() == MEMORY_WAITING.read_bytes() and pipe.is_fifo()
     assert len(list(tmp_path.iterdir())) == 3
-
-
-def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = tmp_path / "gantt.png"
-    assert main([str(tmp_path / "none.json"), "-o", str(target)]) == 2
-    assert "none.json: no such file" in capsys.readouterr().err
-    assert not target.exists()

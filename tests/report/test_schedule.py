@@ -26,30 +26,6 @@ def printed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, st
     return list(csv.DictReader(StringIO(capsys.readouterr().out)))
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_rows_are_those_of_the_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(path.read_text())
-    rows = {
-        (int(row["workflow_id"]), int(row["function_id"])): row for row in printed(path, capsys)
-    }
-    times = document["expected"]["functions"]
-    assert len(rows) == len(times) == sum(len(one["functions"]) for one in document["workflows"])
-    for expected in times:
-        row = rows[expected["workflow_id"], expected["function_id"]]
-        for key in ("submission_time", "start_time", "completion_time"):
-            assert float(row[key]) == pytest.approx(expected[key], abs=1e-9)
-        assert row["workflow_name"] == row["tenant"] == ""
-    for action, decision in zip(
-        document["actions"], document["expected"]["decisions"], strict=True
-    ):
-        row = rows[action["workflow_id"], action["function_id"]]
-        for key in ("server_type", "server_index", "numa_node_index", "memory_allocated_mb"):
-            assert row[key] == str(action[key])
-        # Who comes while a server starts waits for it, too.
-        assert float(row["server_start_time"]) >= decision["cold_start_time"]
-        assert float(row["data_transfer_time"]) == pytest.approx(decision["data_transfer_time"])
-
-
 def test_it_is_told_why_a_function_was_slow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

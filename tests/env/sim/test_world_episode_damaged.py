@@ -16,7 +16,7 @@ from env.sim.episode.replay import differences, main, replayed
 from env.sim.episode.rows import Results
 from tests.documents import Change, left_out, put, refused_in_a_line
 from tests.env.sim.test_episode_file import CHAIN
-from tests.recorded_worlds import crowded, shared, trace, world
+from tests.recorded_worlds import shared, trace, world
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found = {"golden": json.loads(CHAIN.read_text())}
     for name, env in {
         "asked": trace("rr", placement="asked"),
-        "engine": world("funcsched", keep_alive="lru"),
         "chosen": world("chosen", keep_alive="lru"),
-        "immediate": world("immediate", keep_alive="lru"),
         "shared": shared("stride+sjf"),
         "workflows": shared("stride_workflows"),
-        "crowded": crowded(),
     }.items():
         path = folder / f"{name}.json"
         write_episode(path, episode_of(env, name, "a test"))
@@ -90,20 +87,9 @@ FUNCTION = ("workflows", 0, "functions", 0)
         ("asked", put(*QUEUE, "placement", to="worst"), ["placement", "'worst'", "worst_fit"]),
         ("asked", put("images", to=[]), ["images: none found"]),
         ("asked", put("images", 1, "image_id", to=0), ["images.1: id 0", "0 to 2"]),
-        (
-            "engine",
-            put("images", 0, "memory_mb", to=0),
-            ["images: memory: ", "at least 1 MB"],
-        ),
         ("asked", put("earlier", 0, "image", to=7), ["image: 7 found", "0 to 2"]),
         ("asked", left_out("workflows", 0, "work"), ["33 workflow templates but 32 work"]),
         ("asked", put(*FUNCTION, "image", to=3), ["image: 3 found", "0 to 2"]),
-        ("shared", left_out("funding"), ["order 'stride': tenants with tickets are needed"]),
-        (
-            "crowded",
-            left_out("funding"),
-            ["cpu_share is 'tickets': tenants with tickets are needed"],
-        ),
         (
             "shared",
             put("funding", "currencies", "lab", "currency", to="lab"),
@@ -111,7 +97,6 @@ FUNCTION = ("workflows", 0, "functions", 0)
         ),
         ("workflows", left_out("workflows", 1, "tickets"), ["templates but 39 tickets"]),
         ("workflows", left_out(*QUEUE, "sharing"), ["sharing: missing, order 'by_workflow'"]),
-        ("shared", left_out("funding", "tenants", "b"), ["tenants: 'b' holds no tickets"]),
         (
             "shared",
             put(*QUEUE, "time_slice", to=4.0),
