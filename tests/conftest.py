@@ -61,6 +61,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes no figures, which take seconds."""
+    monkeypatch.setattr("report.page.write_figures", lambda *figures: [])
+
+
+@pytest.fixture
 def in_process(
     no_ray: None,
     elsewhere: Path,
@@ -73,9 +79,7 @@ def in_process(
     """
 
     def of(
-        name: str,
-        prepare: Callable[[DictConfig], Callable[[Path], object]],
-        figures: bool = False,
+        name: str, prepare: Callable[[DictConfig], Callable[[Path], object]], figures: bool = False
     ) -> Command:
         if name == "evaluate" and not figures:
             monkeypatch.setattr("report.page.write_figures", lambda *figures: [])

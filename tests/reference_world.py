@@ -97,12 +97,9 @@ class ReferenceWorld:
 
     @property
     def total_rent(self) -> float:
-        return sum(self.rent(server) for server in self.servers)
-
-    def rent(self, server: Server) -> float:
         """USD."""
-        price = server.kind.hourly_rate * (self.lease.step / 3600)
-        return sum(steps * price for _, _, steps in server.leases)
+        prices = [server.kind.hourly_rate * (self.lease.step / 3600) for server in self.servers]
+        return sum(server.steps * price for server, price in zip(self.servers, prices, strict=True))
 
     def next_number(self) -> int:
         self.counter += 1

@@ -40,6 +40,7 @@ from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
 from tests.env.small import functions
 from tests.env.worlds import TINY, world
+from tests.episodes import end
 from tests.report.recorded import finished_evaluation
 
 README = PROJECT / "README.md"
@@ -237,9 +238,7 @@ def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch)
     script = dict(BLOCK.findall((PROJECT / "docs" / "evaluation.md").read_text()))["python"]
     exec(compile(script, "docs/evaluation.md", "exec"), {})
     cluster = cluster_from_config(world(*TINY)["cluster"], "cluster")
-    env = RawEnv([0.0, 1.0], [functions(1_000_000)] * 2, cluster)
-    while not env.done:
-        env.step("small", 0, 0, 1)
+    env = end(RawEnv([0.0, 1.0], [functions(1_000_000)] * 2, cluster))
     found = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))
     # One small server for an hour, two workflows.
     assert found["rent_per_workflow"] == 0.17 / 2

@@ -1,6 +1,5 @@
 """`python evaluate.py` with bad input: one line, exit code 2, nothing written."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,15 @@ import pytest
 from agents.baseline import make_baselines
 from tests.commands import Command, refused
 from tests.documents import refused_in_a_line
-from tests.evaluate_command import BRIEF, EVALUATE
+from tests.env.worlds import TINY
+from tests.evaluate_command import BRIEF, EVALUATE, ended
 
 LIKE = ("workload=azure_like", "workload.source.functions=40")
 SMALL = {f"cluster.server_types.{kind}.memory_mb_per_numa_node=1000" for kind in ("small", "large")}
 BAD: dict[str, tuple[list[str], str]] = {
     "a baseline": (["baselines=[earliest_finsh]"], "did you mean 'earliest_finish'?"),
     "nobody": (["baselines=[]"], "neither a policy nor baselines"),
-    "no trace named": (
-        ["workload=azure2019"],
-        "workload: source.path: missing",
-    ),
+    "no trace named": (["workload=azure2019"], "workload: source.path: missing"),
     "owners that no trace has": ([*LIKE, "+workload.tenants=owner"], "azure_like says no owner"),
     "a deadline twice": (["slo=[2,2]"], "evaluate: slo: one of [2.0, 2.0] is given twice"),
     "a word for a seed": (["seed=abc"], "seed: Input should be a valid integer"),
@@ -42,6 +39,7 @@ BAD: dict[str, tuple[list[str], str]] = {
         "tenants.bob.active: found [6.0, 5.0], [low, high] is needed",
     ),
     "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "all 0"),
+    "no promise": (['keep={slowdown: "3"}'], "evaluate: keep: slowdown: one of <, <=, >, >= and"),
     "memory": (sorted(SMALL), "needs 1024 MB, the largest NUMA node has 1000"),
 }
 
@@ -49,11 +47,8 @@ BAD: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_gets_one_line(case: str, command: Command, tmp_path: Path) -> None:
     overrides, says = BAD[case]
-    of_trace = any(word.startswith("workload=azure") for word in overrides)
-    told = [
-        word for word in BRIEF if not of_trace or word not in ("workflow=tiny", "workload=tiny")
-    ]
-    refused(command(*told, *overrides), says)
+    left_out = TINY[1:] if any(word.startswith("workload=azure") for word in overrides) else ()
+    refused(command(*(word for word in BRIEF if word not in left_out), *overrides), says)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +69,6 @@ def test_baselines_that_cannot_play_here(name: str, says: str) -> None:
 
 
 def test_bad_input_ends_the_process_with_2(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*EVALUATE, *BRIEF, *sorted(SMALL)],
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-        timeout=600,
-        check=False,
-    )
+    done = ended([*EVALUATE, *BRIEF, *sorted(SMALL)], tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert list(tmp_path.iterdir()) == []

@@ -19,13 +19,7 @@ from env.workloads.source import workload_source
 from evaluation.contest import Row
 from evaluation.episode_metrics import SHARES, all_metrics
 from evaluation.fingerprint import fingerprint
-from evaluation.results import (
-    COLUMNS,
-    ResultsWriter,
-    check_resume,
-    read_results,
-    read_run,
-)
+from evaluation.results import COLUMNS, ResultsWriter, check_resume, read_results, read_run
 from tests.env.worlds import world
 from tests.report.evaluations import run_of, workload_of
 
@@ -134,10 +128,7 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     ("changed", "says"),
     [
         ({"policy": 1}, "policy: .*found 1"),
-        (
-            {"flow_time_quantiles": [1.0]},
-            "flow_time_quantiles: List should have at least 200",
-        ),
+        ({"flow_time_quantiles": [1.0]}, "flow_time_quantiles: List should have at least 200"),
         ({"metrics": {}}, "metrics: 'J' is missing, required"),
     ],
 )

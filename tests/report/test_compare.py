@@ -25,11 +25,7 @@ def test_a_policy_that_both_have_is_there_once(tmp_path: Path) -> None:
     finished(tmp_path / "two", {"learned": [2, 2, 2.5], "rule": RULE}, {"learned": "learned"})
     summary = compare([tmp_path / "one", tmp_path / "two"])
     means = {each.policy: each.metrics["J"].mean.value for each in summary.policies}
-    assert means == {
-        "learned (one)": 2.0,
-        "learned (two)": pytest.approx(6.5 / 3),
-        "rule": 5.0,
-    }
+    assert means == {"learned (one)": 2.0, "learned (two)": pytest.approx(6.5 / 3), "rule": 5.0}
     assert summary.measure == "rule"
     by_name = {each.policy: each.against for each in summary.policies}
     assert by_name["learned (one)"].difference.value == pytest.approx(-3)
@@ -141,4 +137,6 @@ def test_the_same_folder_twice_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finished(tmp_path, {"a": RULE})
-    refused([tmp_path, tmp_path], "given twice", capsys)
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path), str(tmp_path)])
+    assert "given twice" in capsys.readouterr().err

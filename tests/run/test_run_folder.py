@@ -81,10 +81,7 @@ def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("given_up", "code"),
-    [
-        (SystemExit("error: nothing came to an end"), 1),
-        (InputError("nothing came to an end"), 2),
-    ],
+    [(SystemExit("error: nothing came to an end"), 1), (InputError("nothing came to an end"), 2)],
 )
 def test_a_run_that_gives_up_says_why_and_leaves_nothing(
     given_up: BaseException, code: int, elsewhere: Path, in_process: InProcess

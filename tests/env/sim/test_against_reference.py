@@ -24,12 +24,12 @@ from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.step_log import StepLog
 from tests.env.small import SPEED, cluster_of, functions, held
+from tests.episodes import GOLDEN
 from tests.reference_inputs import Played, engine, mean
 from tests.reference_node import Job
 from tests.reference_world import Run
 from tests.strategies import World, plain_worlds, worlds
 
-GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.json"))
 assert len(GOLDEN) == 6
 
 

@@ -22,6 +22,7 @@ from env.workloads.traces.trace import FunctionProfiles
 from tests.documents import refused_in_a_line
 from tests.env.sim.test_sharing import env_of, order
 from tests.env.small import chain, cluster_of, held
+from tests.episodes import end
 
 KIND = ServerType("s", 1, 1.0, 1.0, 1, 4, 1000)
 CLUSTER = cluster_of(KIND)
@@ -32,18 +33,13 @@ def two(work: int = 1000, memory: int = 1, threads: int = 1, size: int = 0) -> W
     return chain(work, work, memory=memory, threads=threads, size=size)
 
 
-OF_A_SERVER = {
-    "count": 2**53,
-    "hourly_rate": 1e-250,
-    "cold_start_latency": float("inf"),
-    "single_core_speed": 0,
-}
-
-
-@pytest.mark.parametrize("field", OF_A_SERVER)
-def test_server_types(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("count", 2**53), ("hourly_rate", 1e-250), ("cold_start_latency", np.inf), ("cpu", 0)],
+)
+def test_server_types(field: str, value: Any) -> None:
     with refused_in_a_line(f"server type 's': {field} is ", "at least ", " and at most "):
-        replace(KIND, **{field: OF_A_SERVER[field]})
+        replace(KIND, **{field: value})
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\x1b[2J", "a" * 51])
@@ -134,11 +130,7 @@ CORNERS = {
 @pytest.mark.parametrize("corner", CORNERS)
 def test_what_is_still_allowed_plays_to_its_end(corner: str) -> None:
     cluster, template = CORNERS[corner]
-    env = RawEnv([0.0, 1e9], [template] * 2, cluster, record=True)
-    while not env.done:
-        function = env.current_function
-        assert function is not None
-        env.step("s", 0, 0, function.memory_req)
+    env = end(RawEnv([0.0, 1e9], [template] * 2, cluster, record=True))
     assert np.isfinite(env.time) and np.isfinite(env.total_rent)
     assert env.total_rent > 0
     assert violations(episode_of(env, corner, "a test")) == []

@@ -13,7 +13,7 @@ from env.sim.declared.hardware import CpuShare, ServerType
 from env.sim.view.raw_env import RawEnv
 from tests.env import small
 from tests.env.small import cluster_of, held
-from tests.episodes import begun
+from tests.episodes import begun, end
 
 FOUR_CORES = cluster_of(ServerType("only", 1, 1.0, 0.0, 1, 4, 1000), cpu_share="tickets")
 
@@ -32,8 +32,7 @@ def ends(
         tenants=[tenant for tenant, _, _ in functions],
         funding=funding,
     )
-    while not env.done:
-        env.step("only", 0, 0, 1)
+    end(env)
     return [env.workload.workflows[i].functions[0].completion_time for i in range(len(functions))]
 
 

@@ -19,12 +19,11 @@ from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
-from run.command import PROJECT
 from tests.documents import Change, at, left_out, put
 from tests.env.small import chain, cluster_of, functions
+from tests.episodes import GOLDEN
 from tests.recorded_worlds import shared, trace, world
 
-GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))
 BY_NAME = dict(zip(("chain", "speeds", "memory", "lease", "graph"), GOLDEN[1:], strict=True))
 LATE = 1e7
 """Seconds: float64 tells moments 2e-9 s apart here; so much do differences of times lose."""
