@@ -25,11 +25,6 @@ for name, examples in (("short", 25), ("long", 200)):
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker of tests that need the real samples."""
-    config.addinivalue_line("markers", "realdata: needs the real samples in ../shared/data")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips those tests where the folder is absent."""
     if DATA_DIR.is_dir():

@@ -22,7 +22,6 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
-from env.sim.declared.power import Power
 from env.sim.declared.rules import KeepAlive, Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.env.small import held
@@ -89,18 +88,6 @@ def clusters(draw: st.DrawFn) -> ClusterConfig:
                 single_core_speed=draw(st.none() | CORE_SPEEDS),
             )
             for index in range(draw(st.integers(1, 3)))
-        ),
-        power=draw(
-            st.none()
-            | st.just(
-                Power(
-                    idle_core_w=0.74,
-                    busy_core_w=3.5,
-                    memory_w_per_gb=0.3725,
-                    pue=1.11,
-                    carbon_intensity_g_per_kwh=410.0,
-                )
-            )
         ),
     )
 
@@ -245,9 +232,7 @@ SEEDS, SPREADS = st.integers(0, 1000), st.sampled_from([1, 2, 100])
 def plain_worlds(draw: st.DrawFn, by_tickets: bool = False) -> World:
     """One to four workflows whose functions are placed at once, on few nodes.
 
-    Args:
-        draw: see Hypothesis.
-        by_tickets: tenants share cores by tickets; one of them runs nothing.
+    Where tenants share cores by tickets, one of them runs nothing.
     """
     cluster = draw(clusters())
     count = draw(st.integers(1, 4))

@@ -153,18 +153,10 @@ def test_blocks_of_a_page(
 
 def commands(block: str) -> Iterator[str]:
     """The commands of a block, each on one line, without comments."""
-    found = ""
-    for line in block.splitlines():
-        found += line
-        if found.endswith("\\"):
-            found = found[:-1]
-            continue
+    for line in block.replace("\\\n", "").splitlines():
         # Hydra takes no values of several lines, so every quotation ends on its line.
-        words = shlex.split(found, comments=True)
-        if words:
+        if words := shlex.split(line, comments=True):
             yield shlex.join(words)
-        found = ""
-    assert not found
 
 
 def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> None:

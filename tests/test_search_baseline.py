@@ -16,19 +16,14 @@ from tests.env.worlds import TINY, world
 
 # Rent counts so little that the untuned weights save too much of it.
 CROWDED = [*TINY, "workload.arrivals.workflows=[8,10]", "objective.cost_weight=0.003"]
+OTHERS = ("rent_per_core", "economy", "demand", "own_use", "arrival_use", "arrival_horizon")
 SETTINGS = SearchSettings(
     candidates=16,
     episodes=16,
     rounds=3,
     finish=(0.001, 10.0),
     rent=(0.001, 10.0),
-    rent_per_core=(0, 0),
-    economy=(0, 0),
-    demand=(0, 0),
-    own_use=(0, 0),
-    arrival_use=(0, 0),
-    arrival_horizon=(0, 0),
-    known_use=(0, 0),
+    **dict.fromkeys((*OTHERS, "known_use"), (0, 0)),
 )
 
 

@@ -23,13 +23,11 @@ EXPERIMENTS = sorted(
     if "\nbaselines:" in path.read_text()  # others train, tests/test_train.py
 )
 FOLDER = Path(__file__).parent / "env" / "workloads" / "fixtures" / "azure2019"
+COUNT = "workload.arrivals.workflows"
 BRIEF = {
-    "tickets_orders": ["workload.arrivals.workflows=[60,60]"],
-    "tickets_joins": [
-        "workload.arrivals.workflows=[100,100]",
-        "workload.tenants.carol.active=[20,50]",
-    ],
-    "tickets_flood": ["workload.arrivals.workflows=[100,100]"],
+    "tickets_orders": [f"{COUNT}=[60,60]"],
+    "tickets_joins": [f"{COUNT}=[100,100]", "workload.tenants.carol.active=[20,50]"],
+    "tickets_flood": [f"{COUNT}=[100,100]"],
     "tickets_azure": [
         f"workload.source.path={FOLDER}",
         "workload.sampling.start=0",
@@ -110,7 +108,7 @@ def shares_on(page: str) -> dict[str, Any]:
 
 
 def test_orders_by_tickets_share_better(command: Command, tmp_path: Path) -> None:
-    longer = "workload.arrivals.workflows=[200,200]"  # until it is known what functions use
+    longer = f"{COUNT}=[200,200]"  # until it is known what functions use
     found = finished(command, tmp_path, "tickets_orders", longer, "episodes=2", "record=0")
     errors = found.groupby("policy")["share_error"].mean()
     for order in ("lottery", "stride", "hierarchical_stride", "drf"):

@@ -74,14 +74,7 @@ def finished_evaluation(
 ) -> Path:
     """Writes the files of an evaluation into a new folder and returns it.
 
-    Args:
-        folder: to be made.
-        policies: kinds by name.
-        episodes: of each policy.
-        workflows: of each episode.
-        functions: of each workflow.
-        gap: seconds between arrivals.
-        tenants: their declared shares; see `played`.
+    `tenants` have their declared shares; workflows arrive `gap` seconds apart; see `played`.
     """
     run = run_of(workload=workload_of(**(tenants or {})), episodes=episodes)
     rows = []

@@ -85,10 +85,8 @@ def test_other_worlds_tell_queue_cold_starts_and_warm_containers_apart() -> None
 def test_processes_are_servers_and_threads_numa_nodes() -> None:
     trace = trace_of(read_timeline(CHAIN))
     assert list(named(trace, "process_name").values()) == [["small 0"], ["large 0"]]
-    assert list(named(trace, "thread_name").values()) == [
-        ["NUMA node 0", "NUMA node 1"],
-        ["NUMA node 0"],
-    ]
+    first, second = "NUMA node 0", "NUMA node 1"
+    assert list(named(trace, "thread_name").values()) == [[first, second], [first]]
 
 
 def test_the_phases_of_a_container_in_microseconds() -> None:

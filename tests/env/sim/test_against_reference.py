@@ -23,7 +23,7 @@ from env.sim.node import idle_forecast
 from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.step_log import StepLog
-from tests.env.small import SPEED, cluster_of, functions, held
+from tests.env.small import cluster_of, functions, held
 from tests.episodes import GOLDEN
 from tests.reference_inputs import Played, engine, mean
 from tests.reference_node import Job
@@ -205,11 +205,6 @@ def test_speed_records(wf_id: int, speeds: list[tuple[float, int]]) -> None:
     assert changes == speeds
 
 
-def request(seconds: float, memory: int) -> WorkflowTemplate:
-    """One function of an image that starts in no time."""
-    return functions(round(seconds * SPEED), memory=memory, name=f"{seconds} s")
-
-
 def requested(
     templates: Sequence[WorkflowTemplate],
     times: Sequence[float],
@@ -228,7 +223,7 @@ def requested(
 def test_a_lease_ends_with_all_that_is_warm() -> None:
     """Ends at 13 s; warm at 50 s; the minute that was paid is over at 60 s: all anew at 100 s."""
     rules = Rules(lease=Lease(step=60.0), keep_alive=Lru())
-    env = requested([request(1.0, 2)] * 3, [0.0, 50.0, 100.0], rules, cold_start=2.0)
+    env = requested([functions(1_000, memory=2)] * 3, [0.0, 50.0, 100.0], rules, cold_start=2.0)
     parts = ["start_time", "end_time", "warm", "server_start_time", "cold_start_time"]
     assert env.runs[parts].tolist() == [
         (12.0, 13.0, 0, 10.0, 2.0),
@@ -244,7 +239,9 @@ def test_a_lease_ends_with_all_that_is_warm() -> None:
 def test_patience_ends_before_another_server_is_started(patience: float, dispatched: float) -> None:
     """The first server is full from 0 to 110 s."""
     rules = Rules(FIRST_COME, "first_fit", patience)
-    env = requested([request(100.0, 4), request(1.0, 4)], [0.0, 1.0], rules, servers=2)
+    env = requested(
+        [functions(100_000, memory=4), functions(1_000, memory=4)], [0.0, 1.0], rules, servers=2
+    )
     (second,) = env.runs[env.runs["wf_id"] == 1]
     assert (second["dispatch_time"], second["queueing_time"]) == (dispatched, dispatched - 1)
     assert env.cold_starts == (1 if patience == math.inf else 2)
@@ -253,7 +250,7 @@ def test_patience_ends_before_another_server_is_started(patience: float, dispatc
 def test_servers_that_are_always_up_are_paid_until_the_end() -> None:
     """For three minutes each, though the second has nothing to do from 1 s to 130 s."""
     rules = Rules(FIRST_COME, lease=Lease(kind="always", step=60.0))
-    env = requested([request(1.0, 2)] * 2, [0.0, 130.0], rules, servers=2)
+    env = requested([functions(1_000, memory=2)] * 2, [0.0, 130.0], rules, servers=2)
     assert env.state.ledger["lease_seconds"].tolist() == [180.0, 180.0]
     assert env.total_rent == pytest.approx(3.6)
     assert (env.cold_starts, env.time) == (0, 131.0)

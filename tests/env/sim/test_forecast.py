@@ -133,17 +133,10 @@ def by_function(env: RawEnv, node: int) -> dict[int, np.void]:
 def later_ends(
     env: RawEnv, fork: RawEnv, node: int, bounds: np.ndarray, critical: np.ndarray
 ) -> tuple[float, float, float]:
-    """How much later the containers of `env` on a node end in `fork`, and a tolerance.
+    """How much later the containers of `env` on a node end in `fork`, in which one was placed.
 
-    Args:
-        env: before the placement.
-        fork: after it, forecast.
-        node: where it was.
-        bounds: finish bounds of the workflow slots before it.
-        critical: their critical paths.
-
-    Returns:
-        (growths of their ends / critical paths, each times its share of (slack + growth), near).
+    Growths of their ends / critical paths, each times its share of (slack + growth), a tolerance.
+    `bounds` are the finish bounds of the workflow slots before, `critical` their critical paths.
     """
     ends = ends_tight = near = 0.0
     after = by_function(fork, node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,14 +88,6 @@ def test_a_rich_workflow_that_waits_for_its_functions_does_not_stand_behind_poor
         assert env.runs["end_time"][env.runs["wf_id"] == 0].max() == end
 
 
-def granted(env: RawEnv, amounts: Callable[[str], float]) -> RawEnv:
-    """Plays an episode whose tenants say how many tickets each of their workflows gets."""
-    while not env.done:
-        assert env.newcomer is not None
-        env.grant(amounts(env.tenants[env.newcomer]))
-    return env
-
-
 class Asking(ByUse):
     """Asks how many tickets each workflow gets."""
 
@@ -113,10 +105,10 @@ def test_nobody_is_harmed_by_how_another_splits_its_own(data: st.DataObject, nam
     kinds = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
     templates = [chain(0.5), chain(1.0, 1.0), chain(MOST)]
     tenants = ["a", "b", "c"] * (count // 3)
-    env = granted(
-        env_of([templates[kind] for kind in kinds], tenants, how, held(a=3, b=2, c=1)),
-        lambda tenant: data.draw(drawn) if tenant == "c" else 1.0,
-    )
+    env = env_of([templates[kind] for kind in kinds], tenants, how, held(a=3, b=2, c=1))
+    while not env.done:
+        assert env.newcomer is not None
+        env.grant(data.draw(drawn) if tenants[env.newcomer] == "c" else 1.0)
     runs = np.sort(env.runs, order="dispatched")
     whose = np.array([tenants[wf_id] for wf_id in runs["wf_id"]])
     last = {tenant: np.flatnonzero(whose == tenant)[-1] for tenant in "abc"}

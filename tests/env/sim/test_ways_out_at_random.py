@@ -212,9 +212,7 @@ def check_ends(troubled: Troubled) -> None:
 def check_runs(runs: np.ndarray, least: np.ndarray) -> None:
     """A function waits, runs, and waits again; one that is killed begins anew.
 
-    Args:
-        runs: RUN records in the order of their ends.
-        least: (D,) seconds at full speed, below which none of the declared functions completes.
+    None of the declared functions completes in less than its `least` seconds, at full speed.
     """
     of_function: dict[tuple[int, int], list[np.void]] = defaultdict(list)
     for run in runs:
