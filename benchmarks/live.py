@@ -21,7 +21,7 @@ from benchmarks.figures import print_figures
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
 from env.score.reward import Objective
-from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import cluster_from_config
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator
 from env.workloads.templates import WorkflowConfig
 from run.command import CONF, plain

@@ -31,9 +31,8 @@ from env.learn.observation import observe_nodes, write_context
 from env.learn.sight import Sight
 from env.score.reward import Objective
 from env.sim.assembly.new_state import reset
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.episode import EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.events.engine import play
 from env.sim.events.placing import place
 from env.sim.forecast.candidates import update_finish_bounds

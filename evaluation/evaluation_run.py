@@ -11,8 +11,7 @@ from omegaconf import DictConfig
 from env.base.errors import InputError, located
 from env.base.schema import validated
 from env.score.reward import check_world
-from env.sim.declared.cluster_file import cluster_from_config
-from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.declared.resources import check_recordable
 from env.workloads.source import WorkloadSource, is_trace, workload_source
 from env.workloads.templates import assumed_of

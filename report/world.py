@@ -11,7 +11,7 @@ import pandas as pd
 from env.base.schema import validated
 from env.score.metrics import Metric
 from env.score.reward import Objective
-from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.declared.rules import Lease
 from env.workloads.arrivals import BurstyArrivals, FixedArrivals
 from env.workloads.generator import WorkloadConfig

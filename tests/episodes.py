@@ -37,9 +37,9 @@ def written(env: RawEnv, path: Path) -> Path:
     return path
 
 
-def end(env: RawEnv, *place: Any) -> RawEnv:
-    """The same, played to its end: all on one node (first one), with the memory they need."""
+def end(env: RawEnv) -> RawEnv:
+    """The same, played to its end: all on the first node, with the memory they need."""
     while (function := env.current_function) is not None:
-        env.step(*(place or env.place_of(0)), function.memory_req)
+        env.step(*env.place_of(0), function.memory_req)
     assert env.done
     return env

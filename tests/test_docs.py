@@ -31,7 +31,7 @@ import train
 from agents.learned.checkpoint import RunState, save_checkpoint
 from env.score.metrics import METRICS, episode_metrics
 from env.score.reward import Objective
-from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.view.raw_env import RawEnv
 from report import vega
 from report.summary import FEWEST_FOR_INTERVALS

@@ -15,7 +15,6 @@ from tests.report.recorded import finished_evaluation
 GOLDEN = PROJECT / "tests" / "golden" / "06_small_random_graph.json"
 LEFT = (141, -13, 1)
 """Exit codes, of which 141 and -13 are those of SIGPIPE to a shell and to Python; 1 is rich's."""
-BRIEF = (*TINY, "episodes=1", "baselines=[random]")
 COMMANDS = {
     "report.schedule": ("-m", "report.schedule", "episode.json"),
     "report.trace": ("-m", "report.trace", "episode.json"),
@@ -24,7 +23,7 @@ COMMANDS = {
     "env.sim.check.validate": ("-m", "env.sim.check.validate", "wrong.json"),
     "train.py --cfg": (str(PROJECT / "train.py"), "--cfg", "job"),
     "evaluate.py --help": (str(PROJECT / "evaluate.py"), "--help"),
-    "evaluate.py": (str(PROJECT / "evaluate.py"), *BRIEF, "hydra.run.dir=new"),
+    "evaluate.py": (str(PROJECT / "evaluate.py"), *TINY, "episodes=1", "baselines=[random]"),
 }
 
 

@@ -105,7 +105,7 @@ def write_policy(
 def tell_assumed(world: dict[str, Any], folder: Path) -> None:
     """Says what is assumed of what arrives, and keeps it in `ASSUMPTIONS`."""
     from env.base.files import written_whole
-    from env.sim.declared.cluster_file import cluster_from_config
+    from env.sim.declared.hardware import cluster_from_config
     from env.workloads.assumptions import printed
     from env.workloads.source import is_trace
     from env.workloads.templates import assumed_of

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from pydantic import (
     AfterValidator,
@@ -12,12 +12,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
+from pydantic.dataclasses import dataclass
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from env.base.errors import InputError
+
+Model = TypeVar("Model")
 
 SHOWN_CHARACTERS = 60
 """How much of a refused value an error shows."""
@@ -38,17 +43,49 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_are_known_and_given(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            fields = {field.alias or name: field for name, field in cls.model_fields.items()}
-            for key, value in data.items():
-                if key not in fields:
-                    raise _of(key, f"unknown key, {nearest(str(key), sorted(fields))}")
-                if isinstance(value, str) and value == "???":  # Hydra's mark
-                    raise _of(key, "missing, it has no default and must be given")
-                # Pydantic takes true and false for 1 and 0.
-                if isinstance(value, bool) and fields[key].annotation in (int, float):
-                    raise _of(key, f"a number is needed, found {value}")
-        return data
+        return _with_known_keys(cls.model_fields, data)
+
+
+@dataclass(frozen=True)
+class StrictRecord:
+    """As `Strict`, of what Python code builds, too: by the names of the fields, or by position."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_known_and_given(cls, data: Any) -> Any:
+        return _with_known_keys(cls.__pydantic_fields__, data)  # type: ignore[attr-defined]
+
+
+@dataclass_transform(frozen_default=True)
+def strict_record(cls: type[Model]) -> type[Model]:
+    """Makes a dataclass of a `StrictRecord`; its constructor raises `InputError`."""
+    config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_by_name=True)
+    record: Any = dataclass(frozen=True, config=config)(cls)
+    construct = record.__init__
+
+    def init(self: Any, *values: Any, **named: Any) -> None:
+        try:
+            construct(self, *values, **named)
+        except ValidationError as error:
+            raise InputError(f"{cls.__name__}: {_first_error(named, error)}") from None
+
+    record.__init__ = init
+    made: type[Model] = record
+    return made
+
+
+def _with_known_keys(declared: Mapping[str, FieldInfo], data: Any) -> Any:
+    if isinstance(data, Mapping):
+        fields = {field.alias or name: field for name, field in declared.items()}
+        for key, value in data.items():
+            if key not in fields:
+                raise _of(key, f"unknown key, {nearest(str(key), sorted(fields))}")
+            if isinstance(value, str) and value == "???":  # Hydra's mark
+                raise _of(key, "missing, it has no default and must be given")
+            # Pydantic takes true and false for 1 and 0.
+            if isinstance(value, bool) and fields[key].annotation in (int, float):
+                raise _of(key, f"a number is needed, found {value}")
+    return data
 
 
 class Recorded(BaseModel):
@@ -56,8 +93,6 @@ class Recorded(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, strict=True)
 
-
-Model = TypeVar("Model", bound=BaseModel)
 
 Weight = Annotated[float, Field(gt=0, le=1e9)]
 """Of one among several that are drawn from; sums stay finite."""
@@ -71,7 +106,7 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
     """Builds `model` from `data`.
 
     Args:
-        model: a pydantic model. Unions in it are to be told apart by a discriminator.
+        model: a pydantic model, or a `StrictRecord`. Unions in it need a discriminator.
         data: plain mapping, as read from a file or composed by Hydra.
         where: what to call the source in an error: a file name or a config group.
 
@@ -79,7 +114,7 @@ def validated(model: type[Model], data: Any, where: str) -> Model:
         InputError: one line with the source, the key, what was found and what is allowed.
     """
     try:
-        return model.model_validate(data)
+        return TypeAdapter(model).validate_python(data)
     except ValidationError as error:
         raise InputError(f"{where}: {_first_error(data, error)}") from None
 
@@ -210,6 +245,8 @@ def _written(data: Any, location: tuple[int | str, ...], kind: str) -> list[str]
     for place, part in enumerate(location):
         entries = enumerate(data) if isinstance(data, list | tuple) else ()
         inner = {str(k): v for k, v in (data.items() if isinstance(data, Mapping) else entries)}
+        if isinstance(part, int) and isinstance(data, Mapping):  # a mapping taken as a list
+            part = list(inner)[part]
         if str(part) in inner or (kind == "missing" and place == len(location) - 1):
             path.append(str(part))
             data = inner.get(str(part))

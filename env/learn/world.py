@@ -19,10 +19,9 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective, check_rates, check_world
 from env.sim.assembly.build import build
 from env.sim.declared.aside import DecisionKind
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME

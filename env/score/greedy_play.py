@@ -18,7 +18,6 @@ from env.score.greedy_score import ScoreWeights, greedy_node, greedy_scores
 from env.score.reward import Objective, arrived_objective, potential
 from env.sim.assembly.new_state import copy_into, reset
 from env.sim.events.choosing import choose_first
-from env.sim.events.dispatch import ASKED
 from env.sim.events.engine import play
 from env.sim.events.placing import place
 from env.sim.events.submissions import forget_arrivals
@@ -26,6 +25,7 @@ from env.sim.forecast.candidates import are_twins, forecast, update_finish_bound
 from env.sim.node.fit import suits
 from env.sim.queue.workflow_tickets import grant
 from env.sim.state.block import State
+from env.sim.state.queue_records import NodeBy
 from env.sim.state.records import CANDIDATE, CHOOSE, INF, NONE, PLACE, SHARE
 
 
@@ -108,7 +108,7 @@ def trace_greedy(state, weights, objective, cheapest, relative, candidates, scor
     while kind in (PLACE, CHOOSE, SHARE):
         starts = kind in (PLACE, SHARE)
         if kind == CHOOSE:
-            starts = choose_first(state) and state.options[0].placement != ASKED
+            starts = choose_first(state) and state.options[0].placement != NodeBy.asked
         if starts:
             update_finish_bounds(state)
             trace[row, 0] = state.cluster[0].time

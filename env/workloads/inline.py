@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
-from env.sim.declared.resources import NamedResources
+from env.sim.declared.bounds import NamedResources
 from env.workloads.task_graph import Task, TaskGraph, positions
 
 

@@ -13,9 +13,8 @@ from agents.scheduler import Scheduler, play
 from env.base.schema import validated
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.view.raw_env import RawEnv
 from env.sim.view.step_log import StepLog
 from env.workloads.generator import WorkloadConfig, WorkloadGenerator

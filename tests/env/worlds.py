@@ -38,8 +38,8 @@ SECOND_TYPE = (
 def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base=None):
         config = compose("train", overrides=list(overrides))
-    groups = ("cluster", "workflow", "workload", "agents", "objective", "variation")
-    groups += ("dispatch", "lease", "keep_alive")
+    shared = ("cluster", "workflow", "workload", "agents", "objective", "variation")
+    groups = (*shared, "dispatch", "lease", "keep_alive")
     return {group: OmegaConf.to_container(config[group], resolve=True) for group in groups}
 
 

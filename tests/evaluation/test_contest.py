@@ -14,8 +14,8 @@ from env.score.metrics import METRICS
 from env.score.optimum import OptimumSettings
 from env.score.reward import Objective
 from env.sim.check.validate import violations
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.episode import EpisodeWorkload
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.declared.keep_alive_policy import Lru
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import DEFAULT_RULES, Lease, Rules

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from env.base.errors import InputError
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.episode import EpisodeWorkload
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import workload_source

@@ -11,7 +11,7 @@ import pandas as pd
 
 from agents.scheduler import Kind
 from env.score.reward import Objective
-from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from evaluation.contest import recording_name

@@ -83,12 +83,12 @@ def drawn_shares(state: State) -> np.ndarray:
 
 def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
     """Refuses what takes longer than times are exact, and more work than can be counted."""
-    cluster, known, shares = state.cluster[0], state.arrivals["template"], drawn_shares(state)
-    seconds = state.templates["critical_path"][known] * shares
+    cluster, arriving, shares = state.cluster[0], state.arrivals["template"], drawn_shares(state)
+    seconds = state.templates["critical_path"][arriving] * shares
     longest = int(np.argmax(seconds))
     if seconds[longest] > LONGEST:
         raise InputError(
-            f"{templates[known[longest]].label}: takes {seconds[longest]:g} s at full speed, "
+            f"{templates[arriving[longest]].label}: takes {seconds[longest]:g} s at full speed, "
             f"at most {LONGEST:g} s are possible"
         )
     widest = max(templates, key=lambda template: template.data_bytes.max(initial=0))
@@ -100,7 +100,7 @@ def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
             f"{widest.edge_label(int(widest.data_bytes.argmax()))} take {transfer:g} s between "
             f"servers, at most {LONGEST:g} s are possible"
         )
-    work = (state.templates["work"][known] * shares).sum() * cluster["single_core_speed"]
+    work = (state.templates["work"][arriving] * shares).sum() * cluster["single_core_speed"]
     if work > LARGEST_WORK:
         raise InputError(
             f"workload: {work:g} operations in all, at most {LARGEST_WORK:g} are possible"

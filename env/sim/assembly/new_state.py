@@ -96,7 +96,7 @@ def allocate(
     sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
     sizes |= dict.fromkeys(("workflows", "free_slots", "tracked"), slots)
     sizes |= dict.fromkeys(("functions", "submitted", "completed", "scratch"), count)
-    known = {
+    arrays = {
         "cluster": cluster,
         "servers": servers,
         "nodes": nodes,
@@ -105,10 +105,10 @@ def allocate(
         "arrivals": np.zeros(workflow_count, records.ARRIVING),
         **named_arrays(templates, config, len(nodes)),
     }
-    for name in CHANGING.keys() - known.keys():
+    for name in CHANGING.keys() - arrays.keys():
         shape = (0, 0) if name in TABLES else sizes.get(name, 0)
-        known[name] = np.broadcast_to(np.zeros((), CHANGING[name]), shape)
-    return State.of(known)
+        arrays[name] = np.broadcast_to(np.zeros((), CHANGING[name]), shape)
+    return State.of(arrays)
 
 
 def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -163,11 +163,11 @@ def catalogue(
     successors = np.zeros(edge_count, records.EDGE)
     first_function = first_edge = 0
     for index, (template, largest_cpu) in enumerate(entries):
-        own = functions[first_function : first_function + template.function_count]
+        rows = functions[first_function : first_function + template.function_count]
         edges = slice(first_edge, first_edge + len(template.edges))
-        own["computation"] = template.computation
-        own["memory_req"] = template.memory_req
-        own["parallelism"] = template.parallelism
+        rows["computation"] = template.computation
+        rows["memory_req"] = template.memory_req
+        rows["parallelism"] = template.parallelism
         sources, targets = template.edges[:, 0], template.edges[:, 1]
         by_target = np.lexsort((sources, targets))
         predecessors[edges]["function"] = sources[by_target]
@@ -175,17 +175,17 @@ def catalogue(
         successors[edges]["function"] = targets
         successors[edges]["data_bytes"] = template.data_bytes
         ids = np.arange(template.function_count)
-        own["first_predecessor"] = first_edge + np.searchsorted(targets[by_target], ids)
-        own["predecessor_count"] = np.bincount(targets, minlength=len(ids))
-        own["first_successor"] = first_edge + np.searchsorted(sources, ids)
-        own["successor_count"] = np.bincount(sources, minlength=len(ids))
-        own["best_time"] = template.computation / (
+        rows["first_predecessor"] = first_edge + np.searchsorted(targets[by_target], ids)
+        rows["predecessor_count"] = np.bincount(targets, minlength=len(ids))
+        rows["first_successor"] = first_edge + np.searchsorted(sources, ids)
+        rows["successor_count"] = np.bincount(sources, minlength=len(ids))
+        rows["best_time"] = template.computation / (
             single_core_speed * np.minimum(template.parallelism, largest_cpu)
         )
-        own["upward_rank"] = upward_ranks(template, own["best_time"])
+        rows["upward_rank"] = upward_ranks(template, rows["best_time"])
         heads[index]["first_function"] = first_function
         heads[index]["function_count"] = template.function_count
-        heads[index]["critical_path"] = own["upward_rank"].max()
+        heads[index]["critical_path"] = rows["upward_rank"].max()
         heads[index]["work"] = template.computation.sum() / single_core_speed
         first_function += template.function_count
         first_edge += len(template.edges)

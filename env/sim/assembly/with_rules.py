@@ -74,13 +74,13 @@ def with_rules(
     state.images["cold_start"] = images.cold_start
     state.images["memory"] = memory
     state.images["first_declared"] = NONE
-    known = declared_functions(state, templates, image_of, state.images, episode.cluster)
+    functions = declared_functions(state, templates, image_of, state.images, episode.cluster)
     state.waiting["image"] = image_of
-    state.waiting["execution"] = known.execution
+    state.waiting["execution"] = functions.execution
     counts = state.templates["function_count"]
     state.waiting["alone"] = np.repeat(counts == 1, counts)
     if rules.order is not None:
-        state.waiting["rank"] = rules.order.rank(known)
+        state.waiting["rank"] = rules.order.rank(functions)
     for index in reversed(range(declared)):
         image = image_of[index]
         state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
@@ -101,10 +101,10 @@ def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> i
     """
     first = 0
     for tenant in range(len(tenants)):
-        own = np.flatnonzero(tenant_of == tenant)
-        leaves = 1 << max(1, int(np.ceil(np.log2(max(1, len(own))))))
-        tenants["tree"][tenant] = waiting["tree"][own] = first
-        waiting["leaf"][own] = leaves + np.arange(len(own))
+        of_tenant = np.flatnonzero(tenant_of == tenant)
+        leaves = 1 << max(1, int(np.ceil(np.log2(max(1, len(of_tenant))))))
+        tenants["tree"][tenant] = waiting["tree"][of_tenant] = first
+        waiting["leaf"][of_tenant] = leaves + np.arange(len(of_tenant))
         first += 2 * leaves
     return first
 
@@ -129,16 +129,16 @@ def _most_runs(state: State, rules: Rules) -> int:
     """How many runs there can be; in a trace, or where functions are cut short, any number."""
     if len(state.arrivals) == 0 or rules.options()[0]["time_slice"] < INF:
         return ANY_NUMBER
-    # A batch has not been told yet what arrives, but has room for all of it.
-    known = state.templates["function_count"][state.arrivals["template"]].sum()
-    return max(int(known), len(state.functions)) + 1
+    # A batch does not yet have what arrives, but room for all of it.
+    runs = state.templates["function_count"][state.arrivals["template"]].sum()
+    return max(int(runs), len(state.functions)) + 1
 
 
 def room_for_timers(state: State, arrays: Mapping[str, np.ndarray], changes: int = 0) -> np.ndarray:
     """The timers of a state, with room for twice as many as can be up to date at once.
 
     Args:
-        arrays: of the state, by name, those that it is to have in place of its own.
+        arrays: of the state, by name, those that it is to have in place of those it has.
         changes: of the cluster, that are to come.
     """
     owners = ("requests", "idle", "images", "servers")

@@ -3,7 +3,11 @@
 Files, configurations and whoever builds a cluster in Python are held to the same.
 """
 
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from env.base.schema import nothing_or
 
 # 32 years: float64 still tells moments 1e-7 s apart.
 LONGEST: Final = 1e9
@@ -25,3 +29,24 @@ MOST_CORES: Final = 1_000_000
 MOST_UNITS: Final = 1_000_000
 MOST_SERVERS: Final = 100_000
 MOST_NODES_OF_A_SERVER: Final = 1_000
+
+
+def _named(name: str) -> str:
+    if name in ("cores", "memory"):
+        raise ValueError(f"'{name}' has a key of its own, another name is needed")
+    return name
+
+
+# The same as types of declared values.
+Name = Annotated[str, Field(min_length=1)]
+Whole = Annotated[int, Field(strict=True, ge=0, le=LARGEST_WHOLE)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=LARGEST_WHOLE)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=LONGEST)]
+Cores = Annotated[int, Field(strict=True, ge=1, le=MOST_CORES)]
+Memory = Annotated[int, Field(strict=True, ge=1, le=LARGEST_MEMORY)]
+Bandwidth = Annotated[float, Field(strict=True, ge=LEAST_BANDWIDTH, le=LARGEST_BANDWIDTH)]
+Rate = Annotated[float, Field(strict=True, ge=0, le=LARGEST_RATE), nothing_or(LEAST_RATE)]
+ResourceName = Annotated[str, Field(pattern=r"^[\w.-]{1,40}$"), AfterValidator(_named)]
+Units = Annotated[int, Field(strict=True, ge=0, le=MOST_UNITS)]
+NamedResources = dict[ResourceName, Units]
+"""Units by name."""

@@ -28,7 +28,7 @@ class EpisodeWorkload:
     Attributes:
         arrival_times: seconds, one for each workflow; `wf_id` is the position in here.
         templates: the workflow that arrives at each of them; equal objects are stored once.
-        tenants: whose each workflow is; empty where nobody is told apart.
+        tenants: whose each workflow is; empty where there are no tenants.
         work: operations of each workflow's only function, where they are drawn; else empty.
         tickets: of each workflow, in its tenant's own currency; empty: one each.
         images: of all functions that may arrive, whether or not they do in this episode: what an
@@ -115,12 +115,12 @@ class Episode:
 
     @property
     def funding(self) -> Funding | None:
-        """The tickets of the tenants; None where nobody is told apart, or holds any."""
+        """The tickets of the tenants; None where there are no tenants, or holds any."""
         return self.workload.funding if self.workload.tenants else None
 
     @cached_property
     def owners(self) -> list[int]:
-        """Number of each workflow's tenant; all are 0 where nobody is told apart.
+        """Number of each workflow's tenant; all are 0 where there are no tenants.
 
         Raises:
             InputError: a tenant holds no tickets, but others do.

@@ -1,33 +1,45 @@
-"""What is declared of the hardware: server types and the cluster of them."""
+"""What is declared of the hardware: server types and the cluster of them.
+
+A `conf/cluster` file and the cluster of an episode file have the same fields, under keys that carry
+their units.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from env.base.errors import InputError
-from env.base.schema import listed, names_file, one_line, short
+from env.base.schema import (
+    StrictRecord,
+    listed,
+    names_file,
+    one_line,
+    short,
+    strict_record,
+    validated,
+)
 from env.sim.declared.bounds import (
-    LARGEST_BANDWIDTH,
-    LARGEST_MEMORY,
-    LARGEST_RATE,
-    LARGEST_WHOLE,
     LARGEST_WORK,
-    LEAST_BANDWIDTH,
-    LEAST_RATE,
-    LONGEST,
-    MOST_CORES,
     MOST_NODES_OF_A_SERVER,
     MOST_SERVERS,
-    MOST_UNITS,
+    Bandwidth,
+    Cores,
+    Memory,
+    NamedResources,
+    Positive,
+    Rate,
+    Seconds,
 )
 from env.sim.declared.power import Power
 
 MOST_NODES = 1_000_000
-"""NUMA nodes of a cluster; more do not fit into memory with all that is known of them."""
+"""NUMA nodes of a cluster; more do not fit into memory with all that belongs to them."""
 
 LONGEST_NAME = 50
 """Characters: the weights of a type's policy are in a file of its name."""
@@ -35,22 +47,34 @@ LONGEST_NAME = 50
 SAME_PRICE = 1e-9
 """Relative difference of prices that is only rounding."""
 
-TYPE_BOUNDS: Final = {
-    "count": (0, MOST_SERVERS),
-    "hourly_rate": (0.0, LARGEST_RATE),
-    "cold_start_latency": (0.0, LONGEST),
-    "numa_nodes": (1, MOST_NODES_OF_A_SERVER),
-    "cpu": (1, MOST_CORES),
-    "memory": (1, LARGEST_MEMORY),
-    "single_core_speed": (1, LARGEST_WHOLE),
-}
+
+def _names_file(name: str) -> str:
+    if not 0 < len(name) <= LONGEST_NAME or not names_file(name):
+        raise ValueError(
+            f"{short(name)}: a name of 1 to {LONGEST_NAME} printable characters but / is needed"
+        )
+    return name
+
+
+def _in_a_list(types: Any) -> Any:
+    """Server types by name, so that a configuration can override one key, as a list of them."""
+    if not isinstance(types, Mapping):
+        return types
+    return [{**declared, "name": name} for name, declared in types.items()]
+
+
+def _or(default: Any) -> BeforeValidator:
+    """Null stands for the default, as older episode files have it."""
+    return BeforeValidator(lambda given: default if given is None else given)
 
 
 CpuShare = Literal["equal", "tickets"]
+NodesOfServer = Annotated[int, Field(strict=True, ge=1, le=MOST_NODES_OF_A_SERVER)]
+Count = Annotated[int, Field(strict=True, ge=0, le=MOST_SERVERS)]
 
 
-@dataclass(frozen=True)
-class ServerType:
+@strict_record
+class ServerType(StrictRecord):
     """`count` equal servers, each of `numa_nodes` equal NUMA nodes.
 
     Attributes:
@@ -66,29 +90,17 @@ class ServerType:
         InputError: a value is out of range, or no file could have the name.
     """
 
-    name: str
-    count: int
-    hourly_rate: float
-    cold_start_latency: float
-    numa_nodes: int
-    cpu: int
-    memory: int
-    single_core_speed: int | None = None
-    resources: Mapping[str, int] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        if not 0 < len(self.name) <= LONGEST_NAME or not names_file(self.name):
-            raise InputError(
-                f"server type {short(self.name)}: a name of 1 to {LONGEST_NAME} printable "
-                "characters but / is needed"
-            )
-        where = f"server type '{self.name}'"
-        for key, (least, most) in TYPE_BOUNDS.items():
-            _check(f"{where}: {key}", getattr(self, key), least, most)
-        for name, units in self.resources.items():
-            _check(f"{where}: resources[{short(name)}]", units, 0, MOST_UNITS)
-        if self.hourly_rate:
-            _check(f"{where}: hourly_rate", self.hourly_rate, LEAST_RATE, LARGEST_RATE)
+    name: Annotated[str, AfterValidator(_names_file)]
+    count: Annotated[Count, Field(alias="server_count")]
+    hourly_rate: Rate
+    cold_start_latency: Seconds
+    numa_nodes: Annotated[NodesOfServer, Field(alias="numa_nodes_per_server")]
+    cpu: Annotated[Cores, Field(alias="cores_per_numa_node")]
+    memory: Annotated[Memory, Field(alias="memory_mb_per_numa_node")]
+    single_core_speed: Annotated[Positive | None, Field(alias="single_core_speed_ops_per_s")] = None
+    resources: Annotated[NamedResources, _or({}), Field(alias="resources_per_numa_node")] = field(
+        default_factory=dict, hash=False
+    )
 
     @property
     def cores(self) -> int:
@@ -96,8 +108,8 @@ class ServerType:
         return self.numa_nodes * self.cpu
 
 
-@dataclass(frozen=True)
-class ClusterConfig:
+@strict_record
+class ClusterConfig(StrictRecord):
     """The hardware an episode runs on.
 
     Attributes:
@@ -114,18 +126,17 @@ class ClusterConfig:
         InputError: a value is out of range, a name is used twice, or there is no server.
     """
 
-    single_core_speed: int
-    memory_bandwidth: float
-    numa_bandwidth: float
-    network_bandwidth: float
-    server_types: tuple[ServerType, ...]
+    single_core_speed: Annotated[Positive, Field(alias="single_core_speed_ops_per_s")]
+    memory_bandwidth: Annotated[Bandwidth, Field(alias="same_node_bandwidth_bytes_per_s")]
+    numa_bandwidth: Annotated[
+        Bandwidth, Field(alias="between_nodes_of_one_server_bandwidth_bytes_per_s")
+    ]
+    network_bandwidth: Annotated[Bandwidth, Field(alias="between_servers_bandwidth_bytes_per_s")]
+    server_types: Annotated[tuple[ServerType, ...], BeforeValidator(_in_a_list)]
     power: Power | None = None
-    cpu_share: CpuShare = "equal"
+    cpu_share: Annotated[CpuShare, _or("equal")] = "equal"
 
     def __post_init__(self) -> None:
-        _check("single_core_speed", self.single_core_speed, 1, LARGEST_WHOLE)
-        for key in ("memory_bandwidth", "numa_bandwidth", "network_bandwidth"):
-            _check(key, getattr(self, key), LEAST_BANDWIDTH, LARGEST_BANDWIDTH)
         if not self.present_types:
             raise InputError("no servers, at least 1 is needed")
         nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
@@ -166,8 +177,8 @@ class ClusterConfig:
             return node
         kinds = {kind.name: kind for kind in self.server_types}
         if server_name not in kinds:
-            known = one_line(listed(kinds))
-            raise InputError(f"server type {short(server_name)} is unknown, known are {known}")
+            names = one_line(listed(kinds))
+            raise InputError(f"server type {short(server_name)} is unknown, known are {names}")
         kind = kinds[server_name]
         raise InputError(
             f"server type '{server_name}' has servers 0 to {kind.count - 1} with NUMA nodes 0 to "
@@ -221,9 +232,15 @@ class ClusterConfig:
         return max(kind.memory for kind in self.present_types)
 
 
-def _check(named: str, value: float | None, least: float, most: float) -> None:
-    """Refuses a number out of its bounds; None is one that is not given."""
-    if value is not None and not least <= value <= most:
-        raise InputError(
-            f"{named} is {short(value)}, at least {least} and at most {most} is needed"
-        )
+def cluster_from_config(mapping: Mapping[str, Any], where: str) -> ClusterConfig:
+    """The cluster that a `conf/cluster` file declares; a count of 0 drops a server type.
+
+    Args:
+        mapping: the composed group as plain containers; types in the order that breaks ties.
+        where: the group or file, for errors.
+
+    Raises:
+        InputError: one line with `where`, the key, what is wrong and what is allowed.
+    """
+    cluster = validated(ClusterConfig, mapping, where)
+    return replace(cluster, server_types=cluster.present_types)

@@ -142,15 +142,8 @@ class HybridHistogram(Strict):
         """Fills in the options of the engine."""
         options["keep_alive"] = keep_alive.HYBRID_HISTOGRAM
         options["keep_seconds"] = self.fixed_keep
-        options["bin_seconds"] = self.bin
-        options["prewarm_percentile"] = self.prewarm_percentile
-        options["keep_percentile"] = self.keep_percentile
-        options["histogram_margin"] = self.margin
-        options["least_idle_times"] = self.least_idle_times
-        options["least_variation"] = self.least_variation
-        options["most_out_of_bounds"] = self.most_out_of_bounds
-        options["forecast_margin"] = self.forecast_margin
-        options["forecast_order"] = self.forecast_order
+        for name in set(options.dtype.names or ()) & set(type(self).model_fields):
+            options[name] = getattr(self, name)
 
 
 KeepAlivePolicy = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, Protocol, get_args, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -20,7 +20,7 @@ from env.tickets.records import MOST_QUANTA, MOST_WINNERS, Shares, new_shares
 
 @dataclass(frozen=True)
 class DeclaredFunctions:
-    """What is known of D declared functions before they run: means and declarations, no draws.
+    """D declared functions before they run: means and declarations, no draws.
 
     Attributes:
         execution: (D,) E, seconds at full speed.
@@ -49,8 +49,6 @@ class Order(Protocol):
 
 
 Resource = Literal["core_seconds", "mb_seconds", "dominant"]
-RESOURCES: Final[tuple[Resource, ...]] = get_args(Resource)
-"""In the order of their numbers in env/sim/queue/sharing.py."""
 Amount = Annotated[float, Field(gt=0, le=1e9)]
 Winners = Annotated[int, Field(ge=1, le=MOST_WINNERS)]
 
@@ -63,7 +61,7 @@ class Sharing(Strict):
         resource: of which each is charged what its functions really used: core-seconds of work,
             MB-seconds of containers, or seconds of the whole cluster, of the one used most. Of no
             matter for `drf`.
-        quantum: how much a function is taken to use until that is known, in units of the resource;
+        quantum: how much a function is taken to use until it has ended, in units of the resource;
             None: the mean of what the declared functions need of it.
         half_life: seconds after which use counts half; None: it is not remembered.
         winners: quanta of a superquantum of `multi_lottery`.
@@ -175,7 +173,7 @@ def declared_functions(
     images: np.ndarray,
     config: ClusterConfig,
 ) -> DeclaredFunctions:
-    """What is known of all functions of the templates, in their order."""
+    """All functions of the templates, in their order."""
     execution = state.template_functions["best_time"].astype(np.float64)
     seconds_per_byte = mean_seconds_per_byte(state, config)
     upward, downward = [], []

@@ -7,29 +7,14 @@ a container holds all that its function needs, from its admission to its end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator, Field
 
 from env.base.errors import InputError
 from env.base.schema import listed
-from env.sim.declared.bounds import MOST_UNITS
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import MEMORY, NAMED
-
-
-def _named(name: str) -> str:
-    if name in ("cores", "memory"):
-        raise ValueError(f"'{name}' has a key of its own, another name is needed")
-    return name
-
-
-ResourceName = Annotated[str, Field(pattern=r"^[\w.-]{1,40}$"), AfterValidator(_named)]
-Units = Annotated[int, Field(strict=True, ge=0, le=MOST_UNITS)]
-NamedResources = dict[ResourceName, Units]
-"""In files and configurations: units by name."""
 
 
 def names_of(templates: Iterable[WorkflowTemplate]) -> tuple[str, ...]:
@@ -126,17 +111,18 @@ def check_needs(
     most = capacities(config, names)[present, MEMORY:].max(axis=0)
     first = 0
     for template in templates:
-        own = slice(first, first + template.function_count)
-        first = own.stop
-        if unfit[own].any():
+        functions = slice(first, first + template.function_count)
+        first = functions.stop
+        if unfit[functions].any():
             break
     wanted = needs([template], names)[:, MEMORY:]
     if memory is not None:
-        wanted[:, 0] = memory[own]
-    fn_id = int(np.where(unfit[own], wanted[:, 0], -1).argmax())
+        wanted[:, 0] = memory[functions]
+    fn_id = int(np.where(unfit[functions], wanted[:, 0], -1).argmax())
     where = f"{template.label}: function {fn_id} needs"
     for needed, has, unit in zip(wanted[fn_id], most, units, strict=True):
         if needed > has:
             raise InputError(f"{where} {needed} {unit}, the largest NUMA node has {has}")
-    told = [f"{needed} {unit}" for needed, unit in zip(wanted[fn_id], units, strict=True) if needed]
-    raise InputError(f"{where} {', '.join(told)}, no NUMA node has all of it")
+    pairs = zip(wanted[fn_id], units, strict=True)
+    parts = ", ".join(f"{needed} {unit}" for needed, unit in pairs if needed)
+    raise InputError(f"{where} {parts}, no NUMA node has all of it")

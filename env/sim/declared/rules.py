@@ -12,7 +12,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim.declared.bounds import LONGEST
 from env.sim.declared.keep_alive_policy import NoKeepAlive
-from env.sim.declared.ordering import RESOURCES, Order, SharedOrder
+from env.sim.declared.ordering import Order, SharedOrder
 from env.sim.state import queue_records
 from env.sim.state.records import HOUR, INF
 
@@ -20,7 +20,6 @@ Fit = Literal["first_fit", "best_fit", "worst_fit"]
 """Placement rules that the engine has, where functions wait centrally."""
 Placement = Literal[Fit, "asked"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
-"""In the order of their numbers in env/sim/events/dispatch.py."""
 
 
 class KeepAlive(Protocol):
@@ -106,7 +105,7 @@ class Rules:
     def options(self) -> np.ndarray:
         """OPTIONS (1,)."""
         options = np.zeros(1, queue_records.OPTIONS)
-        options["placement"] = PLACEMENTS.index(self.placement)
+        options["placement"] = queue_records.NodeBy[self.placement]
         options["time_slice"] = options["starve_threshold"] = INF
         options["patience"] = self.patience
         always, charged = self.lease.kind == "always", self.lease.charged
@@ -116,7 +115,7 @@ class Rules:
             self.order.write(options[0])
             if isinstance(self.order, SharedOrder):
                 options["shared"] = 1
-                options["resource"] = RESOURCES.index(self.order.sharing.resource)
+                options["resource"] = queue_records.Charged[self.order.sharing.resource]
         self.keep_alive.write(options[0])
         renewed, watched = always and charged, self.order is not None or self.keeps_warm
         options["watch_leases"] = renewed or (watched and not always)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict, validated
-from env.sim.declared.cluster_file import ClusterModel
+from env.sim.declared.hardware import ClusterConfig
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.rows import ActionModel, Results, WorkflowModel
 
@@ -29,7 +29,7 @@ class FirstEpisode(Strict):
     description: str = ""
     exercises: tuple[str, ...] = ()
     options: NoOptions = NoOptions()
-    cluster: ClusterModel
+    cluster: ClusterConfig
     workflows: Annotated[tuple[WorkflowModel, ...], Field(min_length=1)]
     actions: tuple[ActionModel, ...]
     expected: dict[str, Any] | None = None

@@ -6,8 +6,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from env.base.schema import Strict
-from env.sim.declared.bounds import LONGEST
-from env.sim.declared.cluster_file import ClusterModel, Seconds
+from env.sim.declared.bounds import LONGEST, Seconds
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
@@ -96,7 +95,7 @@ class EpisodeFile(Strict):
     description: str = ""
     exercises: tuple[str, ...] = ()
     options: Options = Options()
-    cluster: ClusterModel
+    cluster: ClusterConfig
     images: tuple[ImageModel, ...] = ()
     earlier: tuple[EarlierModel, ...] = ()
     funding: Funding | None = None
@@ -133,10 +132,6 @@ class EpisodeFile(Strict):
             for server in range(declared.count)
             for node in range(declared.numa_nodes)
         }
-
-    def cluster_config(self) -> ClusterConfig:
-        """The cluster as the simulator takes it."""
-        return self.cluster.cluster_config()
 
     def templates(self) -> list[WorkflowTemplate]:
         """One a workflow; the same object for workflows of which the same is declared.

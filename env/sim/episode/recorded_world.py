@@ -88,7 +88,7 @@ def specification(episode: EpisodeFile) -> Episode:
         funding=episode.funding,
         turns_seed=(queue.turns_seed if queue is not None else None) or 0,
     )
-    cluster = episode.cluster_config()
+    cluster = episode.cluster
     return Episode(workload, cluster, rules, changes=_changes(episode, cluster))
 
 

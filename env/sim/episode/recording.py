@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.declared.cluster_file import ClusterModel
 from env.sim.declared.ordering import SharedOrder
 from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
 from env.sim.episode.rows import (
@@ -49,7 +48,7 @@ def episode_of(env: RawEnv, name: str, description: str) -> EpisodeFile:
         options=Options.model_validate(
             {"queue": queue, "lease": env.rules.lease, "keep_alive": env.rules.keep_alive}
         ),
-        cluster=ClusterModel.of(env.cluster_config),
+        cluster=env.cluster_config,
         images=tuple(
             ImageModel(
                 image_id=index,

@@ -10,8 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from env.base.schema import Strict, TenantName
-from env.sim.declared.bounds import LARGEST_WORK, LONGEST
-from env.sim.declared.cluster_file import Cores, Memory, Name, Seconds, Whole
+from env.sim.declared.bounds import LARGEST_WORK, LONGEST, Cores, Memory, Name, Seconds, Whole
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
 

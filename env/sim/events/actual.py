@@ -1,8 +1,8 @@
 """What really happens: events with times of their own, which override what was projected.
 
-Where `play` lets come true what is projected, here somebody tells what came true. The records stay
-those of the engine. An event at its projected time changes what `play` would change, bit for bit.
-What is late stays where it is and is projected to come at any moment; what is early comes now.
+Where `play` lets come true what is projected, here the caller reports what came true. The records
+stay those of the engine. An event at its projected time changes what `play` would change, bit for
+bit. What is late stays where it is and is projected to come at any moment; what is early comes now.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from env.sim.state.tournament import update_tree
 
 
 @compiled_apart
-def pass_time(state, time, up, started, all_told):
+def pass_time(state, time, up, started, all_reported):
     """The present becomes `time`, and what was projected for earlier has not happened yet.
 
     Args:
-        state: of a cluster in which all that has happened before `time` has been told.
+        state: of a cluster in which all that has happened before `time` has been reported.
         time: seconds, not before the present.
-        up: bool (S,), servers that are known to be up.
-        started: bool (slots * F,), functions that are known to have started.
-        all_told: whether what has ended at `time` itself has been told, too.
+        up: bool (S,), servers that are reported up.
+        started: bool (slots * F,), functions that are reported started.
+        all_reported: whether what has ended at `time` itself has been reported, too.
     """
     state.cluster[0].time = time
     for server in range(len(state.servers)):
@@ -44,15 +44,15 @@ def pass_time(state, time, up, started, all_told):
             continue
         first = state.servers[server].first_node
         for node in range(first, first + state.servers[server].node_count):
-            if is_late(state, node, time, started, all_told):
+            if is_late(state, node, time, started, all_reported):
                 hold_back(state, node, time, started)
 
 
 @compiled
-def is_late(state, node, time, started, all_told):
+def is_late(state, node, time, started, all_reported):
     """Whether a start or a completion on a node should have come; arguments as for `pass_time`."""
     containers, completion = state.containers, state.nodes[node].next_completion
-    if completion < time or (completion == time and all_told):
+    if completion < time or (completion == time and all_reported):
         return True
     index = state.nodes[node].first_running
     while index != NONE:

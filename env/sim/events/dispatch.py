@@ -6,8 +6,6 @@ compare dispatch orders count memory alone: a node with as many cores as its con
 is their model.
 """
 
-from typing import Final
-
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.endings import preempt
 from env.sim.events.placing import place
@@ -24,15 +22,9 @@ from env.sim.queue.central_queue import (
 )
 from env.sim.queue.sharing import give_turn_back
 from env.sim.queue.tracking import stop_tracking
+from env.sim.state.queue_records import NodeBy
 from env.sim.state.records import CHOOSE, INF, NONE, PATIENCE, PLACE, SLICE_END, STARVATION
 from env.sim.state.timers import set_timer
-
-# Who names the node: of several equally suited ones as the placement rules of these names, or
-# whoever plays.
-FIRST_FIT: Final = 0
-BEST_FIT: Final = 1
-WORST_FIT: Final = 2
-ASKED: Final = 3
 
 
 @compiled_apart
@@ -58,7 +50,7 @@ def dispatch(state):
             watch_starvation(state)
             return 0
         state.cluster[0].deciding = index
-        if state.options[0].placement == ASKED:
+        if state.options[0].placement == NodeBy.asked:
             queue[0].due = 1  # others may start at this moment, too
             return PLACE
         error = place(state, node, need_of(state, index))
@@ -116,10 +108,8 @@ def be_patient(state, index):
 @compiled
 def look_again_at(state, time):
     """Patience ends at a time (s): the queue is looked at then, and not when that was to be."""
-    queue = state.queue
-    queue[0].timer_number += 1
-    queue[0].patience_timer, queue[0].patience_number = time, queue[0].timer_number
-    set_timer(state, time, PATIENCE, queue[0].timer_number, 0)
+    state.queue[0].patience_timer = time
+    set_timer(state, time, PATIENCE, 0, 0)
 
 
 @compiled
@@ -152,9 +142,9 @@ def choose_node(state, index):
         elif free_memory(state, node) >= memory:
             tier = 1
         key = 0
-        if placement == BEST_FIT:
+        if placement == NodeBy.best_fit:
             key = available
-        elif placement == WORST_FIT:
+        elif placement == NodeBy.worst_fit:
             key = -available
         if tier < best_tier or (tier == best_tier and key < best_key):
             best, best_tier, best_key = node, tier, key
@@ -199,9 +189,8 @@ def watch_starvation(state):
     index = state.waiting[oldest(state)].first
     due = state.functions[index].submission_time + state.options[0].starve_threshold
     if not starving(state, index) and due < queue[0].starvation_timer:
-        queue[0].timer_number += 1
-        queue[0].starvation_timer, queue[0].starvation_number = due, queue[0].timer_number
-        set_timer(state, due, STARVATION, queue[0].timer_number, 0)
+        queue[0].starvation_timer = due
+        set_timer(state, due, STARVATION, 0, 0)
 
 
 @compiled_apart

@@ -1,4 +1,4 @@
-"""Servers are leased in whole steps, by the hour unless told otherwise, and start cold."""
+"""Servers are leased in whole steps, by the hour by default, and start cold."""
 
 from __future__ import annotations
 

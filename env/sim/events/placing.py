@@ -36,11 +36,11 @@ def transfer(state, function, node):
         (seconds, added in ascending function id; bytes that come from other servers).
     """
     nodes = state.nodes
-    known = state.functions[function].declared
+    declared = state.functions[function].declared
     first = function - state.functions[function].fn_id
-    begin = state.template_functions[known].first_predecessor
+    begin = state.template_functions[declared].first_predecessor
     seconds = egress = 0.0
-    for edge in range(begin, begin + state.template_functions[known].predecessor_count):
+    for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
         source = state.functions[first + state.predecessors[edge].function].node
         if source != NONE:
             data_bytes = state.predecessors[edge].data_bytes
@@ -54,12 +54,12 @@ def transfer(state, function, node):
 def fill_container(state, index, function, memory_alloc, seconds, creation):
     """Makes an unused container record that of a submitted function."""
     containers, functions = state.containers, state.functions
-    known = state.template_functions[functions[function].declared]
+    declared = state.template_functions[functions[function].declared]
     containers[index].wf_id = functions[function].wf_id
     containers[index].fn_id = functions[function].fn_id
     containers[index].function = function
     containers[index].slot = state.functions[function].slot
-    containers[index].chain_after = known.upward_rank - known.best_time
+    containers[index].chain_after = declared.upward_rank - declared.best_time
     containers[index].memory_req = functions[function].memory_req
     containers[index].memory_alloc = memory_alloc
     containers[index].memory_ratio = memory_ratio(memory_alloc, functions[function].memory_req)
@@ -103,15 +103,18 @@ def place(state, node, memory_alloc):
     else:
         get(state, function)
     startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
+    number = cluster[0].decisions
     if len(state.images) > 0:
         cold_start = start_request(state, function, node, startup)
-    if state.cluster[0].listens == 1:
-        note_dispatch(state, function, node, memory_alloc, startup, cold_start, seconds)
+        number = state.requests[function].run
     creation = max(state.nodes[node].clock, time) + cold_start + seconds
     log[0].creation_time = creation
     account = account_of(state, server, tenant)
     state.ledger[account].egress_bytes += egress
     fill_container(state, index, function, memory_alloc, seconds, creation)
+    state.containers[index].dispatch = number
+    if cluster[0].listens == 1:
+        note_dispatch(state, index, node, startup, cold_start, seconds)
     run_function(state, function, node, memory_alloc, creation)
     state.servers[server].container_count += 1
     node_on_container_creation(state, node, index)

@@ -95,9 +95,9 @@ def arrive(state, position):
     cluster[0].arrived_path += state.templates[template].critical_path
     cluster[0].arrived_work += state.templates[template].work
     first = slot * cluster[0].functions_per_slot
-    known = state.templates[template].first_function
+    first_declared = state.templates[template].first_function
     for fn_id in range(state.templates[template].function_count):
-        index, declared = first + fn_id, known + fn_id
+        index, declared = first + fn_id, first_declared + fn_id
         functions[index] = NO_FUNCTION[0]
         functions[index].wf_id = wf_id
         functions[index].fn_id = fn_id
@@ -246,9 +246,9 @@ def release_successors(state, index, time):
     """Submits the successors of a function that wait for nothing else."""
     functions = state.functions
     first = index - functions[index].fn_id
-    known = state.functions[index].declared
-    begin = state.template_functions[known].first_successor
-    for edge in range(begin, begin + state.template_functions[known].successor_count):
+    declared = state.functions[index].declared
+    begin = state.template_functions[declared].first_successor
+    for edge in range(begin, begin + state.template_functions[declared].successor_count):
         successor = first + state.successors[edge].function
         functions[successor].unfinished_predecessors -= 1
         ready = functions[successor].unfinished_predecessors == 0
@@ -268,9 +268,9 @@ def fail_successors(state, index, slot, time):
         for source in range(first, first + count):
             if functions[source].state != FAILED:
                 continue
-            known = state.functions[source].declared
-            begin = state.template_functions[known].first_successor
-            for edge in range(begin, begin + state.template_functions[known].successor_count):
+            declared = state.functions[source].declared
+            begin = state.template_functions[declared].first_successor
+            for edge in range(begin, begin + state.template_functions[declared].successor_count):
                 successor = first + state.successors[edge].function
                 if functions[successor].state == PENDING:
                     note_end(state, successor, slot, time, FAILED)

@@ -93,18 +93,18 @@ def forecast(state, memory_alloc, candidates):
     function = state.cluster[0].deciding
     sum_sources(state, function)
     containers = state.containers
-    own = len(containers) - 1
-    fill_container(state, own, function, memory_alloc, 0.0, 0.0)
-    containers[own].remaining_computation = declared_left(state.functions, function)
-    containers[own].demand = demand_of(containers[own])
-    containers[own].next = NONE
+    index = len(containers) - 1
+    fill_container(state, index, function, memory_alloc, 0.0, 0.0)
+    containers[index].remaining_computation = declared_left(state.functions, function)
+    containers[index].demand = demand_of(containers[index])
+    containers[index].next = NONE
     unrented = NONE  # the last node whose server has never been rented
     for node in range(len(state.nodes)):
         if are_twins(state, node, unrented):
             candidates[node] = candidates[unrented]
             candidates[node].twin = unrented
             continue
-        forecast_candidate(state, own, node, candidates[node])
+        forecast_candidate(state, index, node, candidates[node])
         candidates[node].twin = NONE
         if state.servers[state.nodes[node].server].expiration_time == -INF:
             unrented = node
@@ -135,10 +135,10 @@ def sum_sources(state, function):
         nodes[node].source_bytes = 0.0
     for server in range(len(servers)):
         servers[server].source_bytes = 0.0
-    known = state.functions[function].declared
+    declared = state.functions[function].declared
     first = function - state.functions[function].fn_id
-    begin = state.template_functions[known].first_predecessor
-    for edge in range(begin, begin + state.template_functions[known].predecessor_count):
+    begin = state.template_functions[declared].first_predecessor
+    for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
         source = state.functions[first + state.predecessors[edge].function].node
         if source == NONE:
             continue  # it was skipped
@@ -149,12 +149,12 @@ def sum_sources(state, function):
 
 
 @compiled
-def forecast_candidate(state, own, node, candidate):
-    """What placing the container `own`, that of the current function, on `node` would do."""
+def forecast_candidate(state, index, node, candidate):
+    """What placing the container `index`, that of the current function, on `node` would do."""
     nodes, containers, cluster = state.nodes, state.containers, state.cluster
     time, function = cluster[0].time, cluster[0].deciding
     server = nodes[node].server
-    memory_alloc = containers[own].memory_alloc
+    memory_alloc = containers[index].memory_alloc
     end = state.servers[server].expiration_time
     cold = cold_start_time(state, server, time)
     near, around = nodes[node].source_bytes, state.servers[server].source_bytes
@@ -188,26 +188,26 @@ def forecast_candidate(state, own, node, candidate):
         candidate.rent_increase = 0.0
         candidate.lease_left_after = candidate.lease_left
         return
-    cpu, parallelism = nodes[node].cpu, containers[own].parallelism
+    cpu, parallelism = nodes[node].cpu, containers[index].parallelism
     fits = short_of(state, node, function, memory_alloc, False) == NONE
     alone = fits and nodes[node].waiting_count == 0
     if alone and (nodes[node].parallelism + parallelism <= cpu or not busy):
         # Nobody shares a core and nobody waits: the others do not notice.
         share = speed_share(parallelism, cpu, nodes[node].single_core_speed)
-        speed = container_speed(containers[own].memory_ratio, share, parallelism)
-        finish = creation + containers[own].remaining_computation / speed
+        speed = container_speed(containers[index].memory_ratio, share, parallelism)
+        finish = creation + containers[index].remaining_computation / speed
         last = max(last_before, finish)
-        raised = raise_bound(state, own, finish, NONE)
+        raised = raise_bound(state, index, finish, NONE)
     else:
-        containers[own].creation_time = creation
+        containers[index].creation_time = creation
         if not fits and not fits_at(state, node, function, memory_alloc, creation):
             candidate.waits = 1
         start = INF if candidate.waits == 1 else creation
-        last, raised, later, tight = play_forward(state, node, own, start)
+        last, raised, later, tight = play_forward(state, node, index, start)
         candidate.later_ends = later
         candidate.later_ends_tight = tight
-        finish = containers[own].forecast_completion
-    measure_delays(state, containers[own].slot, raised, candidate)
+        finish = containers[index].forecast_completion
+    measure_delays(state, containers[index].slot, raised, candidate)
     candidate.finish_time = finish
     begins = state.servers[server].expiration_time <= time
     steps = lease_steps(state, server, time, last, begins)
@@ -218,14 +218,14 @@ def forecast_candidate(state, own, node, candidate):
 
 
 @compiled
-def measure_delays(state, own_slot, raised, candidate):
+def measure_delays(state, slot, raised, candidate):
     """Turns raised finish bounds into delays over critical paths, and clears them."""
     workflows = state.workflows
     while raised != NONE:
         growth = workflows[raised].raised_bound - workflows[raised].finish_bound
         growth /= state.templates[workflows[raised].template].critical_path
         workflows[raised].raised_bound = -INF
-        if raised == own_slot:
+        if raised == slot:
             candidate.delay_own = growth
         else:
             candidate.delay_others += growth

@@ -82,7 +82,7 @@ def later_end(state, index, completion):
 
 @compiled
 def note_end(state, index, now, candidate, raised, later, tight):
-    """Notes that a container ends, where a candidate is played, or none (`play_at_one_rate`).
+    """Notes that a container ends, where a candidate is played, or none (`play` in play_node.py).
 
     Returns:
         the head of the list of raised workflows, the sums of `later_end`.

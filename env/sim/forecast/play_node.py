@@ -4,13 +4,21 @@ Where the engine projects a node exactly (rule 7), forecasts count in `demand`: 
 each thread of a container has left, had it all its memory. Whatever runs on a node is drained of it
 at one rate, the share of a thread, so containers end in the order of the marks
 (operations drained at the start + demand) and a node is played forward in one pass over sorted
-lists. Left out are the roundings of speeds and of work done to whole operations: a forecast is
-early by at most about one operation an event, and by one operation a second where memory is short.
+lists. Where tenants share cores by tickets, threads drain at unlike rates, and each event looks at
+all containers that run. Left out are the roundings of speeds and of work done to whole operations:
+a forecast is early by at most about one operation an event, and by one operation a second where
+memory is short.
 """
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.forecast.ends import demand_of, insert_joined, insert_ordered, note_end
-from env.sim.forecast.play_by_tickets import play_by_tickets
+from env.sim.node.cpu_by_tickets import (
+    add_threads,
+    begin_sharing,
+    divide_cores,
+    tenant_of,
+    thread_speed,
+)
 from env.sim.node.fit import hold_named, keep_named, restore_named, short_of_named
 from env.sim.node.projection import speed_share
 from env.sim.state.records import INF, NONE
@@ -47,7 +55,7 @@ def forecast_node(state, node):
 
 @compiled
 def play_forward(state, node, candidate, start):
-    """`play_at_one_rate`, or the same where tenants share cores by tickets."""
+    """`play`, which is compiled apart for each way of sharing the cores."""
     if state.options[0].cpu_by_tickets == 1:
         return play_by_tickets(state, node, candidate, start)
     return play_at_one_rate(state, node, candidate, start)
@@ -55,6 +63,18 @@ def play_forward(state, node, candidate, start):
 
 @compiled_apart
 def play_at_one_rate(state, node, candidate, start):
+    """`play` of a node whose threads all drain at one rate."""
+    return play(state, node, candidate, start, False)
+
+
+@compiled_apart
+def play_by_tickets(state, node, candidate, start):
+    """`play` of a node on which tenants share the cores by their tickets."""
+    return play(state, node, candidate, start, True)
+
+
+@compiled
+def play(state, node, candidate, start, by_tickets):
     """Plays a node from its clock until all its containers have completed.
 
     Without a candidate (NONE) it writes `forecast_completion` of them all. With one, which starts
@@ -70,8 +90,13 @@ def play_at_one_rate(state, node, candidate, start):
     parallelism, used = nodes[node].draining_parallelism, nodes[node].draining_memory
     drained = 0.0  # operations of each thread since the clock
     draining, upcoming = nodes[node].first_draining, nodes[node].first_upcoming
-    joined = NONE  # started since the clock, by the mark at which they end
-    late = NONE  # known to start later, beside the upcoming ones
+    # Started since the clock, by the mark at which they end. By tickets all that run, in no order;
+    # the key of each is what is left of its demand.
+    joined = NONE
+    while by_tickets and draining != NONE:
+        joined = put_first(containers, joined, draining, containers[draining].demand)
+        draining = containers[draining].next_in_order
+    late = NONE  # to start later, beside the upcoming ones
     waiting, last_in_queue = nodes[node].first_waiting, NONE
     keep_named(state, node)
     if start < INF:
@@ -84,12 +109,17 @@ def play_at_one_rate(state, node, candidate, start):
     raised = NONE
     later = tight = 0.0
     while True:
-        share = max(1, speed_share(parallelism, cpu, core_speed))
-        mark = containers[draining].order_key if draining != NONE else INF
-        joined_ends = joined != NONE and containers[joined].joined_key < mark
-        if joined_ends:
-            mark = containers[joined].joined_key
-        completion = now + (mark - drained) / share
+        ending, seconds, share, mark, joined_ends = NONE, INF, 0, INF, True
+        if by_tickets:
+            ending, seconds = first_end(state, joined, cpu, core_speed)
+            completion = now + seconds
+        else:
+            share = max(1, speed_share(parallelism, cpu, core_speed))
+            mark = containers[draining].order_key if draining != NONE else INF
+            joined_ends = joined != NONE and containers[joined].joined_key < mark
+            if joined_ends:
+                mark = containers[joined].joined_key
+            completion = now + (mark - drained) / share
         begin = containers[upcoming].order_key if upcoming != NONE else INF
         late_begins = late != NONE and containers[late].joined_key < begin
         if late_begins:
@@ -99,22 +129,27 @@ def play_at_one_rate(state, node, candidate, start):
                 index, late = late, containers[late].next_joined
             else:
                 index, upcoming = upcoming, containers[upcoming].next_in_order
-            drained += (begin - now) * share
+            if by_tickets:
+                begin = max(now, begin)
+                drain(state, joined, begin - now)
+            else:
+                drained += (begin - now) * share
             now = begin
-            end = drained + containers[index].demand
-            joined = insert_joined(containers, joined, index, end)
+            joined = run(containers, joined, index, drained, by_tickets)
             parallelism += containers[index].parallelism
             used += containers[index].memory_alloc
             continue
-        if mark == INF:
+        if completion == INF:
             restore_named(state, node)
             return now, raised, later, tight
-        if joined_ends:
+        if by_tickets:
+            drain(state, joined, seconds)
+            index, joined = ending, taken_out(containers, joined, ending)
+        elif joined_ends:
             index, joined = joined, containers[joined].next_joined
         else:
             index, draining = draining, containers[draining].next_in_order
-        now = completion
-        drained = mark
+        now, drained = completion, mark
         parallelism -= containers[index].parallelism
         used -= containers[index].memory_alloc
         hold_named(state, node, containers[index].function, -1)
@@ -132,7 +167,62 @@ def play_at_one_rate(state, node, candidate, start):
             if containers[index].creation_time > now:
                 late = insert_joined(containers, late, index, containers[index].creation_time)
                 continue
-            end = drained + containers[index].demand
-            joined = insert_joined(containers, joined, index, end)
+            joined = run(containers, joined, index, drained, by_tickets)
             parallelism += containers[index].parallelism
             used += containers[index].memory_alloc
+
+
+@compiled
+def run(containers, joined, index, drained, by_tickets):
+    """A container starts; returns the head of the list of those that have."""
+    if by_tickets:
+        return put_first(containers, joined, index, containers[index].demand)
+    return insert_joined(containers, joined, index, drained + containers[index].demand)
+
+
+@compiled
+def put_first(containers, first, index, key):
+    """Puts a container before a list; returns its head."""
+    containers[index].joined_key, containers[index].next_joined = key, first
+    return index
+
+
+@compiled
+def taken_out(containers, first, index):
+    """Takes a container out of a list; returns its head."""
+    if first == index:
+        return containers[index].next_joined
+    previous = first
+    while containers[previous].next_joined != index:
+        previous = containers[previous].next_joined
+    containers[previous].next_joined = containers[index].next_joined
+    return first
+
+
+@compiled
+def first_end(state, first, cpu, core_speed):
+    """(the container of a list that ends first, seconds until then), at the speeds of now."""
+    containers = state.containers
+    begin_sharing(state)
+    index = first
+    while index != NONE:
+        add_threads(state, tenant_of(state, index), containers[index].parallelism)
+        index = containers[index].next_joined
+    divide_cores(state, cpu, core_speed)
+    ending, seconds, index = NONE, INF, first
+    while index != NONE:
+        left = containers[index].joined_key / max(1, thread_speed(state, tenant_of(state, index)))
+        if left < seconds:
+            ending, seconds = index, left
+        index = containers[index].next_joined
+    return ending, seconds
+
+
+@compiled
+def drain(state, first, seconds):
+    """All containers of a list run for some seconds, at the speeds of `first_end`."""
+    containers, index = state.containers, first
+    while index != NONE:
+        done = seconds * max(1, thread_speed(state, tenant_of(state, index)))
+        containers[index].joined_key = max(0.0, containers[index].joined_key - done)
+        index = containers[index].next_joined

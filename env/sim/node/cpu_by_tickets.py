@@ -44,9 +44,9 @@ def divide_cores(state, cpu, core_speed):
     for row in range(count):
         amount, currency = tenants[rows[row].tenant].amount, tenants[rows[row].tenant].currency
         while currency != NONE:
-            known = currencies[currency].sums[ON_THE_NODE] > 0.0
+            counted = currencies[currency].sums[ON_THE_NODE] > 0.0
             currencies[currency].sums[ON_THE_NODE] += amount
-            if known:
+            if counted:
                 break
             amount, currency = currencies[currency].amount, currencies[currency].currency
     for row in range(count):

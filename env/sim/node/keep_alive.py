@@ -23,7 +23,7 @@ HYBRID_HISTOGRAM: Final = 4
 
 @compiled
 def reset_keep_alive(state):
-    """Nothing is known of idle times."""
+    """No idle time has been observed."""
     state.histograms[:] = 0
     for image in range(len(state.images)):
         state.images[image].active = 0
@@ -174,7 +174,7 @@ def note_idle_time(state, image, seconds):
     idle_times[image, images[image].idle_times % idle_times.shape[1]] = seconds
     images[image].idle_times += 1
     bins = state.histograms.shape[1]
-    place = seconds / state.options[0].bin_seconds
+    place = seconds / state.options[0].bin
     if place < bins:
         state.histograms[image, int(place)] += 1
     else:
@@ -207,7 +207,7 @@ def set_windows(state, image):
         return
     head = percentile_bin(histograms, image, inside * options[0].prewarm_percentile / 100.0)
     tail = percentile_bin(histograms, image, inside * options[0].keep_percentile / 100.0)
-    margin, width = options[0].histogram_margin, options[0].bin_seconds
+    margin, width = options[0].margin, options[0].bin
     images[image].prewarm_after = head * width * (1.0 - margin)
     images[image].keep_until = (tail + 1) * width * (1.0 + margin)
 

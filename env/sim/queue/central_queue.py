@@ -104,7 +104,14 @@ def update_priority(state, declared):
     waiting = state.waiting
     if waiting[declared].count > 0:
         waiting[declared].priority = priority(state, declared)
-    play_matches(state.by_priority, waiting, declared, False)
+    if several_wait(state):
+        play_matches(state.by_priority, waiting, declared, False)
+
+
+@compiled
+def several_wait(state):
+    """Whether requests of several declared functions wait; of one alone no match is played."""
+    return state.queue[0].first_that_waits != state.queue[0].last_that_waits
 
 
 @compiled
@@ -114,7 +121,7 @@ def update_first(state, declared):
     if waiting[declared].count > 0:
         waiting[declared].number = state.requests[waiting[declared].first].number
     update_priority(state, declared)
-    if state.options[0].starve_threshold < INF:
+    if state.options[0].starve_threshold < INF and several_wait(state):
         play_matches(state.by_age, waiting, declared, True)
 
 
@@ -139,8 +146,8 @@ def stands_behind(state, index, other):
         return True
     requests = state.requests
     execution = state.waiting[state.functions[index].declared].execution
-    own = max(0.0, execution - requests[index].served_time)
-    return own >= max(0.0, execution - requests[other].served_time)
+    left = max(0.0, execution - requests[index].served_time)
+    return left >= max(0.0, execution - requests[other].served_time)
 
 
 @compiled
@@ -154,6 +161,8 @@ def declared_begins_to_wait(state, declared):
         queue[0].first_that_waits = declared
     else:
         waiting[previous].next_that_waits = declared
+        if previous == queue[0].first_that_waits:  # it waited alone so far
+            update_first(state, previous)
 
 
 @compiled
@@ -225,7 +234,9 @@ def oldest(state):
     Of the tenant whose turn it is, where they take turns. Kept up to date where requests can
     starve.
     """
-    return state.by_age[tree_in_turn(state) + 1] if state.queue[0].waiting > 0 else NONE
+    if not several_wait(state):
+        return state.queue[0].first_that_waits
+    return state.by_age[tree_in_turn(state) + 1]
 
 
 @compiled
@@ -248,6 +259,14 @@ def first_in_order(state):
         return first_by_funcsched(state)
     if order == BY_WORKFLOW:
         return put_first(state, first_by_workflow(state, state.queue[0].turn))
+    return first_by_priority(state)
+
+
+@compiled
+def first_by_priority(state):
+    """The declared function of the smallest priority; of the tenant whose turn it is, if any."""
+    if not several_wait(state):
+        return state.queue[0].first_that_waits
     return state.by_priority[tree_in_turn(state) + 1]
 
 
@@ -274,7 +293,7 @@ def first_by_funcsched(state):
     declared = oldest(state)
     if declared != NONE and starving(state, state.waiting[declared].first):
         return declared
-    return state.by_priority[tree_in_turn(state) + 1]
+    return first_by_priority(state)
 
 
 @compiled

@@ -11,21 +11,14 @@ the work of each function that starts while several tenants wait belongs to all 
 tickets. `fair_clock` sums up work / tickets, so that who starts or stops to wait takes one reading.
 """
 
-from typing import Final
-
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.state.queue_records import ALL, BASE, COMPETING
+from env.sim.state.queue_records import ALL, BASE, COMPETING, Charged
 from env.sim.state.records import NONE
 from env.tickets import drf, operations
 from env.tickets.amounts import MOST_TICKETS
 from env.tickets.records import DRF, MOST_QUANTA, Shares, reset
-
-# What a mechanism is charged, besides `drf`, which looks at what is held.
-CORE_SECONDS: Final = 0
-MB_SECONDS: Final = 1
-DOMINANT: Final = 2  # seconds of the whole cluster, of the resource that was used most
 
 
 @compiled
@@ -176,7 +169,7 @@ def take_turn(state):
     """Says whose function goes next, where tenants take turns; somebody waits.
 
     The turn is kept until that function starts. By `drf`, which has to look at what is held now, it
-    is found anew each time.
+    is looked up each time.
     """
     shares = shares_of(state)
     if shares.head[0].mechanism == DRF:
@@ -246,9 +239,9 @@ def note_use(state, tenant, index, core_seconds):
     amount = core_seconds
     if state.requests[function].contested == 0:
         amount = shares.head[0].quantum
-    elif resource == MB_SECONDS:
+    elif resource == Charged.mb_seconds:
         amount = held
-    elif resource == DOMINANT:
+    elif resource == Charged.dominant:
         amount = max(core_seconds / capacity[0], held / capacity[1])
     operations.used(shares, tenant, min(amount, MOST_QUANTA * shares.head[0].quantum))
 

@@ -1,7 +1,7 @@
 """Which workflows are looked at one by one, when it is forecast what has not ended.
 
 All active ones are, but for those of one function that waits in the central queue: there may be
-thousands of them, and all that is known of them is known of their declared function.
+thousands of them, and all that is forecast of them follows from their declared function.
 """
 
 from env.base.jit import compiled

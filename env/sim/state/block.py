@@ -203,7 +203,7 @@ class State(np.ndarray):
         words = np.repeat(self.words[None], count, axis=0)
         moved = [address(block) - address(self.block) for block in blocks]
         words[:, : len(CHANGING), 0] += np.array(moved)[:, None]
-        states = [State._on(*own) for own in zip(words, blocks, strict=True)]
+        states = [State._on(*each) for each in zip(words, blocks, strict=True)]
         for state in states:
             state.fixed = self.fixed
         return states, words.reshape(count, -1).view(HANDLE).reshape(count)

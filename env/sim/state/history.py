@@ -104,27 +104,27 @@ def next_entry(state, kind):
 
 
 @compiled_apart
-def note_dispatch(state, function, node, memory_alloc, server_start, cold_start, transfer):
+def note_dispatch(state, index, node, server_start, cold_start, transfer):
     """A function gets a container: the seconds of what comes before its start."""
     entry, history, functions = next_entry(state, DISPATCHED), state.history, state.functions
+    function = state.containers[index].function
     history[entry].wf_id = functions[function].wf_id
     history[entry].fn_id = functions[function].fn_id
     history[entry].declared = functions[function].declared
     history[entry].node = node
-    history[entry].memory = memory_alloc
+    history[entry].memory = state.containers[index].memory_alloc
     history[entry].computation = functions[function].remaining_computation
     history[entry].submission_time = functions[function].submission_time
     history[entry].server_start = server_start
     history[entry].cold_start = cold_start
     history[entry].transfer = transfer
     history[entry].joined_time = functions[function].submission_time
-    history[entry].number = state.cluster[0].decisions
+    history[entry].number = state.containers[index].dispatch
     history[entry].joined = history[entry].flag = 0
     if len(state.images) > 0:
         history[entry].wf_id = state.requests[function].wf_id
         history[entry].joined_time = state.requests[function].joined_time
         history[entry].joined = state.requests[function].number
-        history[entry].number = state.requests[function].run
         history[entry].flag = state.requests[function].warm
 
 
@@ -135,12 +135,8 @@ def note_end(state, index, outcome, server_start, cold_start, transfer):
     One that is killed before its start is said to start when it ends.
     """
     entry, history = next_entry(state, ENDED), state.history
-    function = state.containers[index].function
-    history[entry].wf_id = state.functions[function].wf_id
-    if len(state.images) > 0:
-        history[entry].wf_id = state.requests[function].wf_id
-    history[entry].fn_id = state.functions[function].fn_id
-    started = state.functions[function].start_time
+    history[entry].number = state.containers[index].dispatch
+    started = state.functions[state.containers[index].function].start_time
     history[entry].start_time = started if started <= history[entry].time else history[entry].time
     history[entry].flag = outcome
     history[entry].server_start = server_start
@@ -184,10 +180,7 @@ def note_condition(state, server, condition):
 def runs_of(history: np.ndarray) -> np.ndarray:
     """RUN records of all that has left its container, in the order of their ends."""
     begun, ended = history[history["kind"] == DISPATCHED], history[history["kind"] == ENDED]
-    functions = max(begun["fn_id"].max(initial=0), ended["fn_id"].max(initial=0)) + 1
-    keys = _occurrences(begun, functions), _occurrences(ended, functions)
-    order = np.argsort(keys[0])
-    begun = begun[order[np.searchsorted(keys[0][order], keys[1])]]
+    begun = begun[np.searchsorted(begun["number"], ended["number"])]
     runs = np.zeros(len(ended), RUN)
     for name in ("wf_id", "fn_id", "declared", "node", "computation", "joined", "joined_time"):
         runs[name] = begun[name]
@@ -204,19 +197,8 @@ def runs_of(history: np.ndarray) -> np.ndarray:
     return runs
 
 
-def _occurrences(entries: np.ndarray, functions: int) -> np.ndarray:
-    """(E,) a number for each entry of a function: other for its first, its second, and so on."""
-    function = entries["wf_id"] * functions + entries["fn_id"]
-    order = np.argsort(function, kind="stable")
-    first = np.searchsorted(function[order], function[order])
-    count = np.zeros(len(entries), np.int64)
-    count[order] = np.arange(len(entries)) - first
-    # No function has as many runs as there are bits left.
-    return (function << 20) + count
-
-
 def warm_periods_of(history: np.ndarray) -> list[WarmPeriod]:
-    """All that is known of idle containers, in the order in which they became idle."""
+    """Idle containers, in the order in which they became idle."""
     warm, cold = history[history["kind"] == WARM], history[history["kind"] == COLD]
     ends = dict(zip(cold["number"].tolist(), cold["time"].tolist(), strict=True))
     return [
@@ -232,17 +214,16 @@ def leases_of(history: np.ndarray) -> list[tuple[int, float, float, float]]:
 
     Where a server goes down its lease ends.
     """
-    found: dict[int, list[tuple[int, float, float, float]]] = {}
+    leases: dict[int, list[tuple[int, float, float, float]]] = {}
     fields = ["kind", "time", "node", "flag", "start_time", "end_time", "rent"]
-    told = history[(history["kind"] == LEASED) | (history["kind"] == CONDITION)]
-    for kind, time, server, starts, begin, end, rent in told[fields].tolist():
-        own = found.setdefault(server, [])
-        if kind == CONDITION:
-            if own and starts == DOWN and own[-1][2] > time:
-                own[-1] = (server, own[-1][1], time, own[-1][3])
-            continue
-        if own and not starts:
-            _, begin, _, paid = own.pop()
-            rent += paid
-        own.append((server, begin, end, rent))
-    return [lease for server in sorted(found) for lease in found[server]]
+    entries = history[(history["kind"] == LEASED) | (history["kind"] == CONDITION)]
+    for kind, time, server, flag, begin, end, rent in entries[fields].tolist():
+        earlier = leases.setdefault(server, [])
+        if kind == LEASED and (flag or not earlier):
+            earlier.append((server, begin, end, rent))
+        elif kind == LEASED:
+            _, begin, _, paid = earlier.pop()
+            earlier.append((server, begin, end, paid + rent))
+        elif flag == DOWN and earlier and earlier[-1][2] > time:
+            earlier[-1] = (server, earlier[-1][1], time, earlier[-1][3])
+    return [lease for server in sorted(leases) for lease in leases[server]]

@@ -3,9 +3,34 @@
 Units, and what `NONE` is, as in records.py.
 """
 
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
+
+
+class NodeBy(IntEnum):
+    """Who names the node of a function that waits centrally.
+
+    Of several equally suited ones the placement rule of this name, or whoever plays.
+    """
+
+    first_fit = 0
+    best_fit = 1
+    worst_fit = 2
+    asked = 3
+
+
+class Charged(IntEnum):
+    """What tenants that take turns are charged for, besides by `drf`, which looks at what is held.
+
+    `dominant`: seconds of the whole cluster, of the resource that was used most.
+    """
+
+    core_seconds = 0
+    mb_seconds = 1
+    dominant = 2
+
 
 # How the world works (env/sim/declared/rules.py has the names).
 OPTIONS = np.dtype(
@@ -13,12 +38,12 @@ OPTIONS = np.dtype(
         ("queued", np.int64),  # 1: functions wait centrally; 0: each is placed once it is ready
         ("order", np.int64),  # where tenants share, that of the functions of one
         ("shared", np.int64),  # 1: tenants take turns by their tickets
-        ("resource", np.int64),  # of which they share the use
+        ("resource", np.int64),  # Charged
         ("cpu_by_tickets", np.int64),  # 1: cores of a node are shared by tickets of tenants
         ("lends", np.int64),  # 1: functions that wait for others lend these their tickets
         ("asks_tickets", np.int64),  # 1: whoever plays says how many each workflow gets
         ("rough", np.int64),  # 1: whole tickets are of those who compete, else of all of the base
-        ("placement", np.int64),  # who names the node
+        ("placement", np.int64),  # NodeBy
         ("patience", np.float64),  # seconds of waiting after which a server may be started
         ("always_up", np.int64),  # 1: all servers are up from the start
         ("charged", np.int64),  # 1: and are paid for
@@ -27,10 +52,10 @@ OPTIONS = np.dtype(
         ("starve_threshold", np.float64),  # seconds
         ("keep_alive", np.int64),
         ("keep_seconds", np.float64),  # of the policy `fixed`, and while a histogram says nothing
-        ("bin_seconds", np.float64),  # the rest: of the policy `hybrid_histogram`
+        ("bin", np.float64),  # seconds; the rest: fields of the policy `hybrid_histogram`
         ("prewarm_percentile", np.float64),
         ("keep_percentile", np.float64),
-        ("histogram_margin", np.float64),
+        ("margin", np.float64),
         ("least_idle_times", np.int64),
         ("least_variation", np.float64),
         ("most_out_of_bounds", np.float64),
@@ -52,9 +77,6 @@ QUEUE = np.dtype(
         ("next_number", np.int64),  # of whoever joins, runs or becomes idle next
         ("starvation_timer", np.float64),  # time of the timer that counts, inf for none
         ("patience_timer", np.float64),  # as in the line above
-        ("timer_number", np.int64),  # how many of both were set before
-        ("starvation_number", np.int64),  # of the timer that counts
-        ("patience_number", np.int64),
         ("may_start", np.int64),  # 1: the first waiting function may start a server
         ("first_number", np.int64),  # in the trace, of the first of them; NONE if it is no trace
         ("more_arrivals", np.int64),  # 1: the trace goes on behind them

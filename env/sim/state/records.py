@@ -104,6 +104,7 @@ CONTAINER = np.dtype(
         ("fn_id", np.int64),
         ("function", np.int64),  # index into functions
         ("slot", np.int64),  # of its workflow
+        ("dispatch", np.int64),  # number of its dispatch
         ("chain_after", np.float64),  # seconds of the longest chain of best times behind it
         ("memory_req", np.int64),
         ("memory_alloc", np.int64),
@@ -124,8 +125,6 @@ CONTAINER = np.dtype(
         ("remaining_computation", np.int64),  # at the node's clock
         ("remaining_at_next", np.int64),  # at the node's next completion
         ("next", np.int64),  # next container of the same list
-        ("left", np.float64),  # scratch of the forecast where tenants differ, as is the next
-        ("next_draining", np.int64),
     ]
 )
 

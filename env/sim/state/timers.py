@@ -22,9 +22,9 @@ def up_to_date(state, position):
     if kind == LEASE_END:
         return state.servers[number].lease_number == index
     if kind == PATIENCE:
-        return state.queue[0].patience_number == number
+        return state.queue[0].patience_timer == state.timers[position].time
     if kind == STARVATION:
-        return state.queue[0].starvation_number == number
+        return state.queue[0].starvation_timer == state.timers[position].time
     return True
 
 

@@ -9,7 +9,7 @@ from env.learn.decisions import Decisions
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.reward import Objective
-from env.sim.declared.cluster_file import cluster_from_config
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from tests.env.worlds import TINY, world

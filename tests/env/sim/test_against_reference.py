@@ -145,7 +145,7 @@ def test_a_fork_at_any_moment_and_a_reset_end_the_same_way(world: World) -> None
 def test_golden_episodes_are_met_bit_for_bit(path: Path) -> None:
     """By the engine, in all that the file says; by the reference, as the engine is held to it."""
     episode, wanted = read_episode(path), json.loads(path.read_text())["expected"]
-    cluster = episode.cluster_config()
+    cluster = episode.cluster
     placements = {
         row.function: (cluster.places[row.place], row.memory_allocated_mb)
         for row in episode.actions

@@ -30,9 +30,8 @@ from tests.recount import most_memory
 SPEED = 1_000_000
 
 
-def cluster(memory: int, servers: int = 1, cpu: int = 4) -> ClusterConfig:
-    kind = ServerType("server", servers, 0.0, 0.0, 1, cpu, memory)
-    return ClusterConfig(SPEED, 1e9, 1e9, 1e9, (kind,))
+def cluster(memory: int, cpu: int = 4) -> ClusterConfig:
+    return cluster_of(ServerType("server", 1, 0.0, 0.0, 1, cpu, memory), speed=SPEED)
 
 
 def profiles(*functions: tuple[float, float, int]) -> FunctionProfiles:
@@ -269,12 +268,9 @@ def test_images_that_are_wrong_are_refused(
 ORDER = (1, 0, 0)
 
 
-def test_what_repeats_is_repeated() -> None:
-    assert next_idle_time(np.array([18_000.0]), ORDER) == 18_000.0
-    assert next_idle_time(np.array([18_000.0] * 5), ORDER) == 18_000.0
-
-
-def test_a_long_idle_time_follows_a_short_one() -> None:
+def test_what_repeats_is_repeated_and_a_long_idle_time_follows_a_short_one() -> None:
+    for count in (1, 5):
+        assert next_idle_time(np.array([18_000.0] * count), ORDER) == 18_000.0
     rng = np.random.default_rng(0)
     times = 18_000.0 + 3_600.0 * np.tile([-1.0, 1.0], 12) + rng.normal(0.0, 60.0, 24)
     assert next_idle_time(times, ORDER) == pytest.approx(14_400.0, rel=0.1)

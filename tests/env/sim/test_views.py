@@ -8,7 +8,7 @@ from tests.episodes import GOLDEN, begun
 
 
 def env_of(episode, **others):
-    return begun(episode.arrival_times, episode.templates(), episode.cluster_config(), **others)
+    return begun(episode.arrival_times, episode.templates(), episode.cluster, **others)
 
 
 CHAIN, _, WAITING, LEASES = map(read_episode, GOLDEN[1:5])

@@ -11,9 +11,8 @@ from agents.baseline import make_baselines
 from benchmarks.trace_player import stream
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.sim.declared.cluster_file import cluster_from_config
 from env.sim.declared.episode import Episode
-from env.sim.declared.hardware import ClusterConfig
+from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import KeepAlive, Rules
