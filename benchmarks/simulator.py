@@ -46,8 +46,7 @@ from env.workloads.generator import (
 )
 from env.workloads.templates import WorkflowConfig
 from run.composing import plain
-from tests.reference_inputs import plain_jobs
-from tests.reference_records import Job, Rules
+from tests.reference_node import Job
 from tests.reference_world import ReferenceWorld
 
 ROOT = Path(__file__).parents[1]
@@ -197,17 +196,16 @@ def play_reference(env: RawEnv, decisions: int) -> int:
     places, memory_alloc = nodes_in_order(env)
     taken = 0
 
-    def decide(world: ReferenceWorld, job: Job, nodes: list[int]) -> tuple[int, int]:
-        nonlocal taken
-        if taken == decisions:
-            raise Enough
-        taken += 1
-        return (taken - 1) % len(places), memory_alloc
+    class InTurn(ReferenceWorld):
+        def decide(self, job: Job, candidates: list[int]) -> tuple[int, int]:
+            nonlocal taken
+            if taken == decisions:
+                raise Enough
+            taken += 1
+            return (taken - 1) % len(places), memory_alloc
 
-    jobs = plain_jobs(env.arrival_times, env.workflow_templates, env.cluster_config)
-    rules = Rules(dispatch="immediate", lease="hourly")
     with suppress(Enough):
-        ReferenceWorld(env.cluster_config, jobs, rules, lambda _: 0.0, decide)
+        InTurn(env.episode, lambda _: 0.0)
     return taken
 
 

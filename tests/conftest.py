@@ -23,11 +23,6 @@ for name, examples in (("short", 25), ("long", 200)):
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker of tests that need the real samples."""
-    config.addinivalue_line("markers", "realdata: needs the real samples in ../shared/data")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips those tests where the folder is absent."""
     if DATA_DIR.is_dir():
@@ -56,6 +51,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder in which commands run, in this process."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes no figures, which take seconds."""
+    monkeypatch.setattr("report.page.write_figures", lambda *figures: [])
 
 
 @pytest.fixture
@@ -92,3 +93,11 @@ def in_process(
         return call
 
     return of
+
+
+@pytest.fixture
+def command(in_process: InProcess) -> Command:
+    """`python evaluate.py`; modules of other commands have a fixture of the same name."""
+    from evaluate import prepared
+
+    return in_process("evaluate", prepared)

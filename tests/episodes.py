@@ -1,13 +1,18 @@
 """Episodes of any kind, for the tests."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.episode.episode_file import write_episode
+from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
 
 def begun(
@@ -24,3 +29,17 @@ def begun(
         others[name] = tuple(given) if isinstance(given, list) else given
     workload = EpisodeWorkload(tuple(times), tuple(templates), **others)
     return RawEnv.of(Episode(workload, cluster, rules, workflow_slots), record)
+
+
+def written(env: RawEnv, path: Path) -> Path:
+    """The file of a finished episode that was recorded; it is called as the file."""
+    write_episode(path, episode_of(env, path.name.partition(".")[0], "a test"))
+    return path
+
+
+def end(env: RawEnv) -> RawEnv:
+    """The same, played to its end: all on the first node, with the memory they need."""
+    while (function := env.current_function) is not None:
+        env.step(*env.place_of(0), function.memory_req)
+    assert env.done
+    return env

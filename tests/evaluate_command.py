@@ -1,6 +1,7 @@
 """`python evaluate.py` in tests: brief commands and what they leave."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pandas as pd
 from evaluation.contest import Contest, Played, Task
 from evaluation.results import read_results
 from run.command import PROJECT
-from tests.env.worlds import TINY
+from tests.env.worlds import CROWDED, TINY
 
 EVALUATE = [sys.executable, str(PROJECT / "evaluate.py")]
 RULES = ["random", "earliest_finish", "cheapest"]
@@ -22,22 +23,19 @@ FILES = {
 }
 # 100 minutes of some 30 functions in one, on two servers: more than they can hold.
 TRACE = [
-    *(
-        "cluster=funcsched",
-        "cluster.server_types.worker.server_count=2",
-        "workload=azure_like_week",
-    ),
-    *(
-        "workload/annotation=reserved",
-        "workload.source.functions=40",
-        "workload.source.minutes=200",
-    ),
-    *("workload.sampling.start=100", "workload.sampling.minutes=1"),
-    "workload.sampling.compression=100",
+    *("cluster=funcsched", "workload=azure_like_week", "workload/annotation=reserved"),
+    *CROWDED,
 ]
 FREE = ["dispatch=queued", "lease=always", "keep_alive=lru"]
 
 Rows = list[dict[str, Any]]
+
+
+def ended(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command that has run in a folder, as a process of its own."""
+    return subprocess.run(
+        words, cwd=folder, text=True, capture_output=True, timeout=600, check=False
+    )
 
 
 def run_in(folder: Path) -> Path:

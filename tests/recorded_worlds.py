@@ -129,9 +129,7 @@ FUNDING = Funding(
 def shared(order: str, **others: Any) -> RawEnv:
     """The same of three tenants with tickets, who take turns by them; many wait at a time.
 
-    Args:
-        order: a file of conf/baseline, or two: `stride+sjf`.
-        others: fields of `Rules`.
+    The order is a file of conf/baseline, or two: `stride+sjf`.
     """
     (player,) = make_baselines([order], queued=True, funded=True)
     arrivals = [float(index // 4) for index in range(40)]

@@ -1,25 +1,15 @@
-"""What the engine is given, as the reference world takes it."""
+"""Random worlds, as the reference and the engine play them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from agents.order.funcsched import FuncSched
-from agents.order.srtf import Srtf
-from env.sim.assembly.build import build
-from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import Images
-from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
-from env.sim.declared.ordering import FIRST_COME, Order, declared_functions
-from env.sim.declared.rules import KeepAlive
-from env.sim.declared.workflow_template import WorkflowTemplate
-from tests.reference_node import NOBODY
-from tests.reference_records import Function, Image, Job, Rules
+from env.sim.node.fit import need_of, suits
+from env.sim.view.raw_env import RawEnv
+from tests.recount import assert_tracked
+from tests.reference_node import Job
 from tests.reference_world import ReferenceWorld
-from tests.strategies import Scenario
+from tests.strategies import World
 
 
 def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> float:
@@ -27,109 +17,57 @@ def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> flo
     return float(np.mean(idle_times))
 
 
-def rules_of(order: Order, keep_alive: KeepAlive, **others: Any) -> Rules:
-    """The options of an order and a keep-alive policy, and others by name."""
-    assert isinstance(keep_alive, NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram)
-    dynamic: dict[type, str] = {Srtf: "srtf", FuncSched: "funcsched"}
-    own = {
-        name: getattr(keep_alive, name)
-        for name in Rules.__dataclass_fields__
-        if hasattr(keep_alive, name) and name != "keep_alive"
-    }
-    if isinstance(keep_alive, HybridHistogram):
-        own["keep"] = keep_alive.fixed_keep
-    return Rules(
-        order=dynamic.get(type(order), "rank"),
-        time_slice=getattr(order, "time_slice", getattr(order, "check_interval", np.inf)),
-        starve_threshold=getattr(order, "starve_threshold", np.inf),
-        keep_alive=keep_alive.policy,
-        **own,
-        **others,
-    )
+class Chooser:
+    """Answers who is asked, in the engine and in the reference alike.
 
-
-def jobs_of(
-    times: Sequence[float],
-    templates: Sequence[WorkflowTemplate],
-    cluster: ClusterConfig,
-    images: Images,
-    order: Order,
-    work: Sequence[int] = (),
-) -> list[Job]:
-    """The functions of workflows, ranked by an order; of a template they are declared once.
-
-    Where each workflow is a single function, `work` has the operations that are drawn for it.
+    With what the world says, or a node and MB at random: what is required, half of it or, where
+    functions are placed at once, all that the node has.
     """
-    distinct = list(dict.fromkeys(templates))
-    image_of = np.concatenate([images.of[template] for template in distinct])
-    known_of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
-    known_of_images["cold_start"] = images.cold_start
-    known_of_images["memory"] = images.memory
-    state = build(Episode(EpisodeWorkload(tuple(times), tuple(templates)), cluster))
-    known = declared_functions(state, distinct, image_of, known_of_images, cluster)
-    ranks = order.rank(known)
-    made = [Image(float(seconds)) for seconds in images.cold_start]
-    declared = iter(zip(image_of, known.execution, ranks, strict=True))
-    functions = {}
-    for template in distinct:
-        for fn_id, (threads, memory) in enumerate(
-            zip(template.parallelism, template.memory_req, strict=True)
-        ):
-            image, execution, rank = next(declared)
-            functions[template, fn_id] = Function(
-                made[image],
-                float(execution),
-                int(threads),
-                int(memory),
-                float(rank),
-                {name: int(units[fn_id]) for name, units in template.resources.items()},
-            )
-    jobs = []
-    for wf_id, (time, template) in enumerate(zip(times, templates, strict=True)):
-        own = [
-            Job(wf_id, fn_id, functions[template, fn_id], int(operations), time)
-            for fn_id, operations in enumerate(work[wf_id : wf_id + 1] or template.computation)
-        ]
-        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
-            own[target].predecessors.append((own[source], int(size)))
-        jobs += own
-    return jobs
+
+    def __init__(self, world: World) -> None:
+        self.world, self.random = world, np.random.default_rng(world.seed)
+
+    def __call__(
+        self, candidates: Sequence[int], function: tuple[int, int], required: int
+    ) -> tuple[int, int]:
+        if self.world.placements:
+            return self.world.placements[function]
+        node = candidates[int(self.random.integers(min(len(candidates), self.world.spread)))]
+        memories = [required, max(1, required // 2)]
+        if self.world.episode.rules.order is None:
+            memories.append(self.world.node_memories[node])
+        return node, memories[int(self.random.integers(len(memories)))]
 
 
-def plain_jobs(
-    times: Sequence[float], templates: Sequence[WorkflowTemplate], cluster: ClusterConfig
-) -> list[Job]:
-    """The functions of workflows that are placed at once."""
-    return jobs_of(times, templates, cluster, Images.by_name(templates, 0.0), FIRST_COME)
+class Played(ReferenceWorld):
+    """The reference, having played a world.
+
+    Attributes:
+        decided: of each decision the job, and its node just before.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.decided: list[tuple[Job, tuple[float, ...]]] = []
+        self.chooser = Chooser(world)
+        super().__init__(world.episode, mean)
+
+    def decide(self, job: Job, candidates: list[int]) -> tuple[int, int]:
+        node, memory = self.chooser(candidates, (job.wf_id, job.fn_id), job.memory_req)
+        self.decided.append((job, self.nodes[node].status_at(self.now)))
+        return node, memory
 
 
-class Decided(NamedTuple):
-    """A decision: the function, when its container could start, and its node just before."""
-
-    wf_id: int
-    fn_id: int
-    creation_time: float
-    node_before: tuple[float, ...]
-
-
-def play_plain(
-    scenario: Scenario, owners: Mapping[int, tuple[str, int]] = NOBODY
-) -> tuple[ReferenceWorld, list[Decided]]:
-    """The reference, having played a scenario, and its decisions; `owners` as in `Rules`."""
-    times, templates, cluster = scenario.arrival_times, scenario.templates, scenario.cluster
-    jobs = plain_jobs(times, templates, cluster)
-    statuses: list[tuple[Job, tuple[float, ...]]] = []
-
-    def decide(played: ReferenceWorld, job: Job, _: list[int]) -> tuple[int, int]:
-        name, server_id, node_id, memory = scenario.placements[job.wf_id, job.fn_id]
-        number = cluster.places[name, server_id, node_id]
-        statuses.append((job, astuple(played.nodes[number].status_at(played.now))))
-        return number, memory
-
-    rules = Rules(dispatch="immediate", lease="hourly", owners=owners)
-    played = ReferenceWorld(cluster, jobs, rules, mean, decide)
-    decided = []
-    for job, status in statuses:
-        assert job.container is not None
-        decided.append(Decided(job.wf_id, job.fn_id, job.container.creation_time, status))
-    return played, decided
+def engine(world: World) -> RawEnv:
+    """The engine, having played the world, recorded."""
+    chooser = Chooser(world)
+    env = RawEnv.of(world.episode, record=True)
+    while (function := env.current_function) is not None:
+        assert_tracked(env.state)
+        own, need = (function.wf_id, function.fn_id), function.memory_req
+        if env.rules.order is not None:
+            need = need_of(env.state, env.function_index(*own))
+        nodes = range(len(env.state.nodes))
+        candidates = [node for node in nodes if suits(env.state, node, need)]
+        node, memory = chooser(candidates, own, function.memory_req)
+        env.step(*env.place_of(node), memory)
+    return env

@@ -8,34 +8,100 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
-NO_RESOURCES: Mapping[str, int] = {}
-NOBODY: Mapping[int, tuple[str, int]] = {}
-"""Where tenants share cores by tickets: of each workflow the tenant, and its tickets."""
+from env.sim.declared.hardware import ServerType
 
 
-@dataclass
-class ReferenceContainer:
-    """A function placed on a node. `remaining` operations are those left at the node's clock."""
+@dataclass(eq=False)
+class Image:
+    """What containers are started from; `memory` is the most that one of its functions needs."""
+
+    cold_start: float
+    window: tuple[float, float]
+    memory: int = 0
+    frequency: int = 0
+    last_end: float = math.nan
+    idle_times: list[float] = field(default_factory=list)
+    prewarming: int = -1
+
+
+@dataclass(eq=False)
+class Job:
+    """A function of a workflow, and the container that runs it.
+
+    Attributes:
+        computation: operations, as drawn.
+        expected: seconds that are declared.
+        rank: its place in a fixed order.
+        owner: tenant and tickets, where tenants share cores by tickets.
+        predecessors: each with the bytes that come from it.
+        remaining: operations left at the node's clock.
+        served: seconds of its runs that have ended.
+        start_time: nan while it lacks memory or a named resource.
+    """
 
     wf_id: int
     fn_id: int
+    image: Image
     computation: int
     parallelism: int
     memory_req: int
-    memory_alloc: int
-    creation_time: float
-    start_time: float = math.nan
-    completion_time: float = math.nan
+    resources: Mapping[str, int]
+    arrival: float
+    expected: float
+    rank: float
+    owner: tuple[str, Fraction] | None
+    predecessors: "list[tuple[Job, int]]" = field(default_factory=list)
+    submission: float = math.nan
+    joined: float = math.nan
+    number: int = -1
     remaining: int = 0
-    resources: Mapping[str, int] = field(default_factory=dict)
+    served: float = 0.0
+    node: "Node | None" = None
+    memory_alloc: int = 0
+    creation_time: float = math.nan
+    start_time: float = math.nan
+    dispatched: float = math.nan
+    warm: bool = False
+    run: int = -1
+    finished: bool = False
+    startup: float = 0.0
+    cold: float = 0.0
+    transfer: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.remaining = self.computation
+
+@dataclass(eq=False)
+class Idle:
+    """A container that nobody uses, kept warm."""
+
+    image: Image
+    memory: int
+    ready: float
+    number: int
+    clock: float
 
 
-@dataclass
-class Moment:
+@dataclass(eq=False)
+class Server:
+    """`leases` has (begin, end, steps paid) of every lease and of every extension of one."""
+
+    kind: ServerType
+    number: int
+    nodes: "list[Node]" = field(default_factory=list)
+    leases: list[tuple[float, float, int]] = field(default_factory=list)
+    starts: int = 0
+
+    @property
+    def expiration(self) -> float:
+        return self.leases[-1][1] if self.leases else -math.inf
+
+    @property
+    def steps(self) -> int:
+        return sum(steps for _, _, steps in self.leases)
+
+
+class Moment(NamedTuple):
     """The projected state of a node from `time` up to the next moment."""
 
     time: float
@@ -44,63 +110,43 @@ class Moment:
     speeds: list[int]  # of those running
 
 
-@dataclass
-class Status:
-    """A node's projected use at a moment."""
+class Node:
+    """A NUMA node: `admitted` jobs have a start time, `waiting` ones lack something.
 
-    cpu: float
-    memory: float
-    load: float
-    total_parallelism: int
-    free_memory: int
-    time_to_first_completion: float
-    time_to_last_completion: float
+    `idle` containers stand in the order in which they became so.
+    """
 
+    def __init__(self, server: Server, number: int, single_core_speed: int) -> None:
+        self.server, self.number, self.single_core_speed = server, number, single_core_speed
+        kind = server.kind
+        self.cpu, self.memory, self.resources = kind.cpu, kind.memory, kind.resources
+        self.clock = self.cache_clock = 0.0
+        self.admitted: list[Job] = []
+        self.waiting: list[Job] = []
+        self.idle: list[Idle] = []
 
-class ReferenceNode:
-    """A NUMA node: `admitted` containers have a start time, `waiting` ones lack something."""
-
-    def __init__(
-        self,
-        cpu: int,
-        memory: int,
-        single_core_speed: int,
-        resources: Mapping[str, int] = NO_RESOURCES,
-        owners: Mapping[int, tuple[str, int]] = NOBODY,
-    ) -> None:
-        self.owners = owners
-        self.cpu = cpu
-        self.memory = memory
-        self.single_core_speed = single_core_speed
-        self.resources = resources
-        self.clock = 0.0
-        self.admitted: list[ReferenceContainer] = []
-        self.waiting: list[ReferenceContainer] = []
-
-    def speeds(self, running: Sequence[ReferenceContainer]) -> list[int]:
+    def speeds(self, running: Sequence[Job]) -> list[int]:
         """Rule 7: operations/s of each of those that run; by tickets, where they share by these."""
-        total = sum(container.parallelism for container in running)
+        total = sum(job.parallelism for job in running)
         share = self.single_core_speed
         if total > self.cpu:
             share = (self.cpu * self.single_core_speed) // total
-        of_thread = self.thread_speeds(running) if self.owners else {}
-        found = []
-        for container in running:
-            if self.owners:
-                share = of_thread[self.owners[container.wf_id][0]]
-            ratio = min(1.0, container.memory_alloc / container.memory_req)
-            found.append(max(1, int(ratio * share * container.parallelism)))
-        return found
+        of_tenant = self.thread_speeds(running)
+        speeds = []
+        for job in running:
+            of_thread = share if job.owner is None else of_tenant[job.owner[0]]
+            ratio = min(1.0, job.memory_alloc / job.memory_req)
+            speeds.append(max(1, int(ratio * of_thread * job.parallelism)))
+        return speeds
 
-    def thread_speeds(self, running: Sequence[ReferenceContainer]) -> dict[str, int]:
+    def thread_speeds(self, running: Sequence[Job]) -> dict[str, int]:
         """Operations/s of each thread by tenant: cores go by tickets to who can use them."""
-        threads: dict[str, int] = {}
-        tickets = {}
-        for container in running:
-            tenant, held = self.owners[container.wf_id]
-            threads[tenant] = threads.get(tenant, 0) + container.parallelism
-            tickets[tenant] = held
-        found: dict[str, int] = {}
+        tickets = dict(job.owner for job in running if job.owner is not None)
+        threads = dict.fromkeys(tickets, 0)
+        for job in running:
+            if job.owner is not None:
+                threads[job.owner[0]] += job.parallelism
+        speeds: dict[str, int] = {}
         left = Fraction(self.cpu * self.single_core_speed)
         open_ones = set(threads)
         while open_ones:
@@ -111,34 +157,34 @@ class ReferenceNode:
                 if left * tickets[tenant] / total >= threads[tenant] * self.single_core_speed
             }
             for tenant in sated:
-                found[tenant] = threads[tenant] * self.single_core_speed
-            left -= sum(found[tenant] for tenant in sated)
+                speeds[tenant] = threads[tenant] * self.single_core_speed
+            left -= sum(speeds[tenant] for tenant in sated)
             open_ones -= sated
             if not sated:
                 for tenant in open_ones:
-                    found[tenant] = max(1, math.floor(left * tickets[tenant] / total))
+                    speeds[tenant] = max(1, math.floor(left * tickets[tenant] / total))
                 break
-        return {tenant: speed // threads[tenant] for tenant, speed in found.items()}
+        return {tenant: speed // threads[tenant] for tenant, speed in speeds.items()}
 
     def project(self) -> tuple[list[Moment], list[float]]:
         """Rule 7: every moment from the clock on, and the completion time of every container."""
         now = self.clock
-        remaining = [container.remaining for container in self.admitted]
+        remaining = [job.remaining for job in self.admitted]
         completion: list[float | None] = [None] * len(self.admitted)
         moments = []
         while True:
             running = [
                 position
-                for position, container in enumerate(self.admitted)
-                if container.start_time <= now and completion[position] is None
+                for position, job in enumerate(self.admitted)
+                if job.start_time <= now and completion[position] is None
             ]
             speeds = self.speeds([self.admitted[position] for position in running])
             moments.append(Moment(now, running, list(remaining), speeds))
             # A start (0) before a completion (1), then in order of admission.
             events = [
-                (container.start_time, 0, position)
-                for position, container in enumerate(self.admitted)
-                if container.start_time > now
+                (job.start_time, 0, position)
+                for position, job in enumerate(self.admitted)
+                if job.start_time > now
             ] + [
                 (now + remaining[position] / speed, 1, position)
                 for position, speed in zip(running, speeds, strict=True)
@@ -157,58 +203,71 @@ class ReferenceNode:
         """The projected state at `time`, starts and completions of that moment counted as done."""
         moments, _ = self.project()
         # A clock ahead of `time` is that of a server still starting: nothing runs yet.
-        idle = Moment(-math.inf, [], [container.remaining for container in self.admitted], [])
+        idle = Moment(-math.inf, [], [job.remaining for job in self.admitted], [])
         return [moment for moment in [idle, *moments] if moment.time <= time][-1]
+
+    def completion_times(self) -> list[float]:
+        """Projected completion time of every admitted container, in order of admission."""
+        return self.project()[1]
 
     def free_memory_at(self, time: float) -> int:
         """MB projected to be free at `time`."""
         running = self.moment_at(time).running
         return self.memory - sum(self.admitted[position].memory_alloc for position in running)
 
-    def left(self, name: str) -> int:
-        """Units of a named resource that no admitted container holds, whether it has started."""
-        held = sum(container.resources.get(name, 0) for container in self.admitted)
-        return self.resources.get(name, 0) - held
+    @property
+    def available(self) -> int:
+        """MB that no admitted container holds, whether it has started."""
+        return self.memory - sum(job.memory_alloc for job in self.admitted)
 
-    def has_left(self, resources: Mapping[str, int]) -> bool:
-        """Whether all of these named resources are there now."""
-        return all(units <= self.left(name) for name, units in resources.items())
+    @property
+    def free(self) -> int:
+        """MB that no container holds at all."""
+        return self.available - sum(container.memory for container in self.idle)
 
-    def completion_times(self) -> list[float]:
-        """Projected completion time of every admitted container, in order of admission."""
-        return self.project()[1]
+    def holds(self, job: Job, memory: int) -> bool:
+        """Whether the empty node could hold the job."""
+        named = job.resources.items()
+        enough = all(units <= self.resources.get(name, 0) for name, units in named)
+        return self.memory >= memory and enough
 
-    def status_at(self, time: float) -> Status:
-        """The node's projected use at `time`."""
-        moment = self.moment_at(time)
-        ends = self.completion_times()
-        total = sum(self.admitted[position].parallelism for position in moment.running)
-        free = self.free_memory_at(time)
-        return Status(
-            cpu=sum(moment.speeds) / (self.cpu * self.single_core_speed),
-            memory=(self.memory - free) / self.memory,
-            load=total / self.cpu,
-            total_parallelism=total,
-            free_memory=free,
-            time_to_first_completion=min(ends) - time if ends else 0.0,
-            time_to_last_completion=max(ends) - time if ends else 0.0,
+    def has_left(self, job: Job) -> bool:
+        """Whether all named resources that the job needs are there now."""
+        return all(
+            units + sum(other.resources.get(name, 0) for other in self.admitted)
+            <= self.resources.get(name, 0)
+            for name, units in job.resources.items()
         )
 
-    def place(self, container: ReferenceContainer) -> None:
-        """Rule 5: the container starts at its creation time if it fits then, or else waits."""
-        if not self._try_to_admit(container, container.creation_time):
-            self.waiting.append(container)
+    def status_at(self, time: float) -> tuple[float, ...]:
+        """The node's projected use at `time`, as in `NodeBefore` of a `StepLog`."""
+        moment, ends = self.moment_at(time), self.completion_times()
+        threads = sum(self.admitted[position].parallelism for position in moment.running)
+        free = self.free_memory_at(time)
+        return (
+            sum(moment.speeds) / (self.cpu * self.single_core_speed),
+            (self.memory - free) / self.memory,
+            threads / self.cpu,
+            threads,
+            free,
+            min(ends) - time if ends else 0.0,
+            max(ends) - time if ends else 0.0,
+        )
 
-    def complete(self) -> ReferenceContainer:
+    def place(self, job: Job) -> None:
+        """Rule 5: the container starts at its creation time if it fits then, or else waits."""
+        if not self._try_to_admit(job, job.creation_time):
+            self.waiting.append(job)
+
+    def complete(self) -> Job:
         """Rules 8 and 6: the earliest container completes, those waiting are tried in order."""
         ends = self.completion_times()
         time, chosen = min((time, position) for position, time in enumerate(ends))
         # At equal times the moments differ only in who is still counted; the last one is settled.
         remaining = self.moment_at(time).remaining
-        for position, container in enumerate(self.admitted):
-            container.remaining = remaining[position]
+        for position, job in enumerate(self.admitted):
+            job.remaining = remaining[position]
         done = self.admitted.pop(chosen)
-        done.completion_time = time
         self.clock = time
         while self.waiting:
             head = self.waiting[0]
@@ -217,10 +276,19 @@ class ReferenceNode:
             self.waiting.pop(0)
         return done
 
-    def _try_to_admit(self, container: ReferenceContainer, time: float) -> bool:
-        fits = self.free_memory_at(time) >= container.memory_alloc
-        fits = fits and self.has_left(container.resources)
+    def remove(self, job: Job, time: float) -> None:
+        """Takes out a job in the midst of its work; `remaining` is what is left of it."""
+        moment = self.moment_at(time)
+        speeds = dict(zip(moment.running, moment.speeds, strict=True))
+        for position, other in enumerate(self.admitted):
+            done = int(speeds[position] * (time - moment.time)) if position in speeds else 0
+            other.remaining = max(0, moment.remaining[position] - done)
+        self.clock = time
+        self.admitted.remove(job)
+
+    def _try_to_admit(self, job: Job, time: float) -> bool:
+        fits = self.free_memory_at(time) >= job.memory_alloc and self.has_left(job)
         if fits:
-            container.start_time = time
-            self.admitted.append(container)
+            job.start_time = time
+            self.admitted.append(job)
         return fits

@@ -17,13 +17,14 @@ from agents.order.rr import RoundRobin
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
 from agents.order.srtf import Srtf
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
-from env.sim.declared.power import Power
-from env.sim.declared.rules import KeepAlive
+from env.sim.declared.rules import KeepAlive, Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from tests.env.small import held
 
 # Whole numbers make ties; the others make roundings.
 MOMENTS = st.one_of(
@@ -32,18 +33,39 @@ MOMENTS = st.one_of(
     st.sampled_from([3599.0, 3600.0, 3601.0, 7200.0, 20000.0]),
 )
 SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
-WIDE = st.integers(2, 12)
 CORE_SPEEDS = st.sampled_from([1, 7, 1000, 1_000_000])
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """An episode and the placement of each function: (type, server, NUMA node, MB given)."""
+LEASES = [Lease(), Lease(kind="always"), Lease(kind="always", charged=False)]
+STEPS = st.sampled_from([60.0, 600.0, 3600.0])
+SLICES = st.sampled_from([2.0, 400.0, 1500.0])
+PAUSES = st.sampled_from([5.0, 30.0, 70.0, 700.0, 5000.0])
+ARRIVALS = (
+    st.integers(0, 150).map(float)
+    | MOMENTS
+    | st.sampled_from([59.0, 60.0, 61.0, 120.0, 600.0, 1200.0])
+)
 
-    arrival_times: tuple[float, ...]
-    templates: tuple[WorkflowTemplate, ...]
-    cluster: ClusterConfig
-    placements: Mapping[tuple[int, int], tuple[str, int, int, int]]
+
+@dataclass(frozen=True)
+class World:
+    """An episode. Who is asked chooses at random among the first `spread` nodes.
+
+    `placements` have a node and MB for each function instead.
+    """
+
+    episode: Episode
+    seed: int = 0
+    spread: int = 1
+    placements: Mapping[tuple[int, int], tuple[int, int]] | None = None
+
+    @property
+    def node_memories(self) -> list[int]:
+        return [
+            kind.memory
+            for kind in self.episode.cluster.server_types
+            for _ in range(kind.count * kind.numa_nodes)
+        ]
 
 
 @st.composite
@@ -66,18 +88,6 @@ def clusters(draw: st.DrawFn) -> ClusterConfig:
                 single_core_speed=draw(st.none() | CORE_SPEEDS),
             )
             for index in range(draw(st.integers(1, 3)))
-        ),
-        power=draw(
-            st.none()
-            | st.just(
-                Power(
-                    idle_core_w=0.74,
-                    busy_core_w=3.5,
-                    memory_w_per_gb=0.3725,
-                    pue=1.11,
-                    carbon_intensity_g_per_kwh=410.0,
-                )
-            )
         ),
     )
 
@@ -156,44 +166,17 @@ def with_named_resources(
     return replace(cluster, server_types=kinds), given
 
 
-@st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    """An episode of one to four workflows in which few nodes get all the functions."""
-    cluster = draw(clusters())
-    templates = tuple(
-        draw(workflow_templates(f"workflow {index}", cluster))
-        for index in range(draw(st.integers(1, 4)))
-    )
-    nodes = [
-        (server_type, server_id, node_id)
-        for server_type in cluster.server_types
-        for server_id in range(server_type.count)
-        for node_id in range(server_type.numa_nodes)
-    ]
-    favourites = draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3))
-    placements = {}
-    for wf_id, template in enumerate(templates):
-        for fn_id in range(template.function_count):
-            server_type, server_id, node_id = draw(st.sampled_from(favourites))
-            needed = min(int(template.memory_req[fn_id]), server_type.memory)
-            given = draw(st.sampled_from([needed, max(1, needed // 2), server_type.memory]))
-            placements[wf_id, fn_id] = (server_type.name, server_id, node_id, given)
-    arrivals = tuple(draw(MOMENTS) for _ in templates)
-    return Scenario(arrivals, templates, cluster, placements)
-
-
 def of_one_speed(cluster: ClusterConfig) -> ClusterConfig:
     """On a server a million times slower, a function would be preempted a million times."""
     kinds = tuple(replace(kind, single_core_speed=None) for kind in cluster.server_types)
     return replace(cluster, server_types=kinds)
 
 
-def orders(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Order]:
-    """All orders; the preemptive ones with time slices of so many seconds."""
+def orders() -> st.SearchStrategy[Order]:
     return st.one_of(
         st.sampled_from([Fcfs(), Sjf(), Srf(), Heft(), CriticalPath()]),
-        seconds.map(lambda time: RoundRobin(time_slice=time)),
-        seconds.map(lambda time: Srtf(check_interval=time)),
+        SLICES.map(lambda time: RoundRobin(time_slice=time)),
+        SLICES.map(lambda time: Srtf(check_interval=time)),
         st.sampled_from([0.0, 2.0, 5.0, 1e9]).map(lambda time: FuncSched(starve_threshold=time)),
     )
 
@@ -201,12 +184,14 @@ def orders(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Order]:
 def keep_alives() -> st.SearchStrategy[KeepAlive]:
     return st.one_of(
         st.sampled_from([NoKeepAlive(), Lru(), FaasCache()]),
+        st.sampled_from([Lru(), FaasCache()]),
         st.sampled_from([1.0, 2.0, 7.0]).map(lambda keep: Fixed(keep=keep)),
-        histograms(),
+        histograms(st.integers(2, 12)),
+        histograms(st.integers(1, 4)),
     )
 
 
-def histograms(bins: st.SearchStrategy[int] = WIDE) -> st.SearchStrategy[HybridHistogram]:
+def histograms(bins: st.SearchStrategy[int]) -> st.SearchStrategy[HybridHistogram]:
     """Hybrid histograms; the fewer bins, the more idle times ask for a forecast."""
     return st.builds(
         HybridHistogram,
@@ -238,3 +223,74 @@ def images_of(draw: st.DrawFn, templates: Sequence[WorkflowTemplate]) -> Images:
             for template in dict.fromkeys(templates)
         },
     )
+
+
+SEEDS, SPREADS = st.integers(0, 1000), st.sampled_from([1, 2, 100])
+
+
+@st.composite
+def plain_worlds(draw: st.DrawFn, by_tickets: bool = False) -> World:
+    """One to four workflows whose functions are placed at once, on few nodes.
+
+    Where tenants share cores by tickets, one of them runs nothing.
+    """
+    cluster = draw(clusters())
+    count = draw(st.integers(1, 4))
+    templates = [draw(workflow_templates(f"workflow {index}", cluster)) for index in range(count)]
+    arrivals = tuple(draw(MOMENTS) for _ in templates)
+    workload = EpisodeWorkload(arrivals, tuple(templates))
+    if by_tickets:
+        tickets = {name: draw(st.integers(1, 9)) for name in "abc"}
+        funding = held(idle=draw(st.sampled_from([1, 10**9])), **tickets)
+        tenants = tuple(draw(st.sampled_from("abc")) for _ in templates)
+        workload = replace(workload, tenants=tenants, funding=funding)
+        cluster = replace(cluster, cpu_share="tickets")
+    return World(Episode(workload, cluster), draw(SEEDS), draw(SPREADS))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A few workflows that come again, at once or after leases have ended, under any rules."""
+    cluster = draw(clusters())
+    of_requests = draw(st.booleans())
+    made = [
+        draw(workflow_templates(f"workflow {index}", cluster, 1 if of_requests else 6))
+        for index in range(draw(st.integers(1, 3)))
+    ]
+    lease = draw(st.sampled_from(LEASES)).model_copy(update={"step": draw(STEPS)})
+    renewed = lease.kind == "always" and lease.charged
+    beside_each_other = draw(st.sampled_from([1, 2, 4]))
+    # Where time passes step by step or slice by slice, it does not pass for years.
+    longest = 20 * lease.step if renewed else 4000
+    made = [
+        replace(
+            template,
+            computation=np.minimum(template.computation, int(longest * cluster.single_core_speed)),
+            data_bytes=np.minimum(template.data_bytes, 12345),
+            memory_req=np.maximum(1, template.memory_req // beside_each_other),
+        )
+        for template in made
+    ]
+    cluster, made = draw(with_named_resources(cluster, made))
+    most = 15 if of_requests else 6
+    templates = tuple(
+        draw(st.lists(st.sampled_from(made), min_size=draw(st.integers(1, 5)), max_size=most))
+    )
+    drawn = st.integers(1, 20 * cluster.single_core_speed)
+    order = draw(orders()) if draw(st.booleans()) else None
+    if renewed or isinstance(order, RoundRobin | Srtf):
+        cluster = of_one_speed(cluster)
+    arrivals = draw(
+        st.tuples(*[ARRIVALS for _ in templates])
+        | PAUSES.map(lambda pause: tuple(pause * place for place in range(len(templates))))
+    )
+    work = tuple(draw(drawn) for _ in templates) if of_requests else ()
+    workload = EpisodeWorkload(arrivals, templates, work=work, images=draw(images_of(templates)))
+    rules = Rules(
+        order=order,
+        placement=draw(st.sampled_from(["first_fit", "best_fit", "worst_fit", "asked"])),
+        patience=draw(st.sampled_from([0.0, 1.0, 5.0, 30.0, np.inf])),
+        lease=lease,
+        keep_alive=draw(keep_alives()),
+    )
+    return World(Episode(workload, cluster, rules), draw(SEEDS), draw(SPREADS))

@@ -41,6 +41,7 @@ from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
 from tests.env.small import functions
 from tests.env.worlds import TINY, world
+from tests.episodes import end
 from tests.report.recorded import finished_evaluation
 
 README = PROJECT / "README.md"
@@ -153,18 +154,10 @@ def test_blocks_of_a_page(
 
 def commands(block: str) -> Iterator[str]:
     """The commands of a block, each on one line, without comments."""
-    found = ""
-    for line in block.splitlines():
-        found += line
-        if found.endswith("\\"):
-            found = found[:-1]
-            continue
+    for line in block.replace("\\\n", "").splitlines():
         # Hydra takes no values of several lines, so every quotation ends on its line.
-        words = shlex.split(found, comments=True)
-        if words:
+        if words := shlex.split(line, comments=True):
             yield shlex.join(words)
-        found = ""
-    assert not found
 
 
 def try_out(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,9 +231,7 @@ def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch)
     script = dict(BLOCK.findall((PROJECT / "docs" / "evaluation.md").read_text()))["python"]
     exec(compile(script, "docs/evaluation.md", "exec"), {})
     cluster = cluster_from_config(world(*TINY)["cluster"], "cluster")
-    env = RawEnv([0.0, 1.0], [functions(1_000_000)] * 2, cluster)
-    while not env.done:
-        env.step("small", 0, 0, 1)
+    env = end(RawEnv([0.0, 1.0], [functions(1_000_000)] * 2, cluster))
     found = episode_metrics(env.state, Objective(time_weight=1, cost_weight=1))
     # One small server for an hour, two workflows.
     assert found["rent_per_workflow"] == 0.17 / 2

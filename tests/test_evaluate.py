@@ -1,10 +1,9 @@
-"""`python evaluate.py` as users run it: its files, repeated, interrupted, on real workflows."""
+"""`python evaluate.py` as users run it: its files, repeated, interrupted, swept, with promises."""
 
-import csv
-import shutil
+import json
 import signal
-import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,43 +15,33 @@ from env.sim.check.validate import violations
 from env.sim.episode.episode_file import read_episode
 from evaluate import prepared
 from evaluation.contest import Contest, Played, Task
-from evaluation.episode_metrics import all_metrics
 from evaluation.results import read_results
 from report.digits import exact
-from run.command import CONF, run
-from tests.commands import Command, InProcess
+from run.command import run
+from tests.commands import Command
 from tests.env.worlds import TINY
 from tests.evaluate_command import (
     BRIEF,
     EVALUATE,
     FILES,
+    FREE,
     RULES,
+    TRACE,
+    ended,
     results_in,
+    results_of,
     rows_in,
     run_in,
     told_in,
 )
 
 
-@pytest.fixture
-def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", prepared)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder where the command ran as a process of its own, and what it printed."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    done = subprocess.run(
-        [*EVALUATE, *BRIEF],
-        cwd=folder,
-        text=True,
-        capture_output=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = ended([*EVALUATE, *BRIEF], folder)
+    assert (done.returncode, done.stderr) == (0, "")
     return folder, done.stdout
 
 
@@ -66,49 +55,19 @@ def test_the_table_shows_all_policies(finished: tuple[Path, str]) -> None:
         assert exact(row["relative"]["value"], "share", "+") in line
 
 
-def test_files_are_baselines_whose_names_are_no_formulas_and_no_mark_up(
-    command: Command, tmp_path: Path
-) -> None:
-    names = ["=1+1", "|a*b*", "$x_$"]
-    for name in names:
-        shutil.copy(CONF / "baseline" / "cheapest.yaml", tmp_path / f"{name}.yaml")
-    quoted = ",".join(f'"{tmp_path / name}.yaml"' for name in names)
-    assert command(*TINY, f"baselines=[{quoted}]", "episodes=2").code == 0
-    folder = run_in(tmp_path)
-    with (folder / "summary.csv").open(newline="") as file:
-        assert {row["policy"] for row in csv.DictReader(file)} == {"'=1+1", "|a*b*", "$x_$"}
-    text = (folder / "summary.md").read_text()
-    for written in (r"| =1+1 |", r"| \|a\*b\* |", r"| \$x\_\$ |"):
-        assert written in text
-    assert {row["policy"] for row in rows_in(tmp_path)} == set(names)
-    assert (results_in(tmp_path).groupby("episode")["J"].nunique() == 1).all()
-
-
-def test_the_files(finished: tuple[Path, str]) -> None:
+def test_the_files_and_what_they_say_of_the_run(finished: tuple[Path, str]) -> None:
     folder, printed = finished
     results = run_in(folder)
     assert printed.splitlines()[-1] == f"results: {results}"
     events = {path.name for path in results.glob("events.out.tfevents.*")}
     assert len(events) == 1
     assert {path.name for path in results.iterdir()} == {*FILES, *events, ".hydra"}
-    rows = rows_in(folder)
-    assert sorted(row["policy"] for row in rows) == sorted(RULES)
-    means = [row["metrics"]["J"]["mean"]["value"] for row in rows]
-    assert means == sorted(means)
     table = read_results(results)
-    # Neither parts of the time of functions nor the optimum are known in this world.
-    known = [name for name in all_metrics((2, 5, 10, 20), 100) if table[name].notna().any()]
-    for row in rows:
-        assert list(row["metrics"]) == known
-    assert sorted(zip(table["policy"], table["seed"], table["episode"], strict=True)) == sorted(
-        (policy, 0, episode) for policy in RULES for episode in range(3)
-    )
+    played = set(zip(table["policy"], table["seed"], table["episode"], strict=True))
+    assert played == set(product(RULES, [0], range(3))) and len(table) == 3 * len(RULES)
     recorded = {path.name for path in (results / "episodes").iterdir()}
     assert recorded == {f"{policy}_0_0000.json" for policy in RULES}
-
-
-def test_what_was_run(finished: tuple[Path, str]) -> None:
-    run = told_in(finished[0])
+    run = told_in(folder)
     assert run["command"] == " ".join(["python evaluate.py", *BRIEF])
     assert (run["seeds"], run["episodes"]) == ([0], 3)
     assert (run["scenarios"], run["samples"]) == ({"": {}}, {})
@@ -161,13 +120,6 @@ def test_a_signal_stops_between_episodes(
     assert len(rows.read_text().splitlines()) == 3
 
 
-def test_every_seed_has_its_own_episodes(command: Command, tmp_path: Path) -> None:
-    assert command(*BRIEF, "seed=[0,7]", "episodes=2").code == 0
-    table = read_results(run_in(tmp_path))
-    assert len(table) == 2 * 2 * len(RULES)
-    assert len(set(table.loc[table["policy"] == "random", "J"])) == 4
-
-
 def test_what_was_assumed_is_printed_and_kept(command: Command, tmp_path: Path) -> None:
     (tmp_path / "w.dax").write_text(
         '<adag><job id="a" name="x" runtime="2"><uses file="f" link="output"/></job>'
@@ -211,3 +163,81 @@ def test_all_baselines_on_real_workflows(command: Command, tmp_path: Path, data_
     assert (found["cost_ratio"] >= 1).all()
     for file in tmp_path.glob("outputs/*/*/episodes/*_0_0000.json"):
         assert violations(read_episode(file)) == []
+
+
+LOADS = "sweep={workload.sampling.ratio: [0.1,0.3]}"
+WORDS = [*TRACE, *FREE, "baselines=[fcfs,funcsched]", "seed=[1,2]", "episodes=1"]
+COLD = "workload.container_cold_start=2.5"
+WORKFLOWS = [*TINY, "baselines=[random,cheapest]", "episodes=2"]
+
+
+def test_every_scenario_is_played_as_it_is_alone(command: Command, tmp_path: Path) -> None:
+    assert command(*WORDS, LOADS, "hydra.run.dir=run").code == 0
+    folder = tmp_path / "run"
+    found = results_of(folder)
+    scenarios = [f"sampling.ratio={ratio}" for ratio in (0.1, 0.3)]
+    assert list(zip(found["scenario"], found["seed"], found["policy"], strict=True)) == [
+        (scenario, seed, policy)
+        for scenario in scenarios
+        for seed in (1, 2)
+        for policy in ("fcfs", "funcsched")
+    ]
+    run = json.loads((folder / "run.json").read_text())
+    ratios = {name: point["workload.sampling.ratio"] for name, point in run["scenarios"].items()}
+    assert ratios == dict(zip(scenarios, (0.1, 0.3), strict=True))
+    for name, ratio in ratios.items():
+        assert f"of which a share of {ratio:g} keeps" in run["samples"][name]
+    assert (run["seeds"], run["players_sha256"], run["assumptions"]) == ([1, 2], {}, {})
+    # Nothing is recorded where something is swept.
+    assert not (folder / "episodes").exists()
+    assert command(*WORDS, "workload.sampling.ratio=0.3", "record=0").code == 0
+    same = found[found["scenario"] == "sampling.ratio=0.3"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(results_in(tmp_path).assign(scenario=same["scenario"]), same)
+
+
+def test_schedulers_meet_the_same_workflows_in_every_scenario(
+    command: Command, tmp_path: Path
+) -> None:
+    told = "sweep={lease: [hourly,always], keep_alive: [none,lru]}", COLD
+    assert command(*WORKFLOWS, *told).code == 0
+    found = results_in(tmp_path)
+    assert found["scenario"].nunique() == 4
+    assert (found.groupby("episode")["decisions"].nunique() == 1).all()
+    free = found["scenario"].str.startswith("lease=always")
+    assert (found.loc[free, "rent"] == 0).all() and (found.loc[~free, "rent"] > 0).all()
+
+
+SWEEP = "sweep={cluster.server_types.small.server_count: [1,4]}"
+# No large server, and so much at once that one small one is not enough.
+BUSY = [
+    *TINY,
+    "cluster.server_types.large.server_count=0",
+    "workload.arrivals.mean_gap=1",
+    "workload.arrivals.workflows=[20,20]",
+    "baselines=[round_robin,earliest_finish]",
+    "episodes=8",
+]
+
+
+def test_how_many_servers_a_promise_needs(command: Command, tmp_path: Path) -> None:
+    """The bound is between what one and what four servers come to, whoever places."""
+    assert command(*BUSY, SWEEP, 'keep={slowdown_p95: "<1e9"}').code == 0
+    found = json.loads((run_in(tmp_path) / "promise.json").read_text())["rows"]
+    means = {(row["scenario"], row["policy"]): row["means"][0] for row in found}
+    few, many = ([mean for (where, _), mean in means.items() if f"={n}" in where] for n in (1, 4))
+    low, high = max(mean["ci_high"] for mean in many), min(mean["ci_low"] for mean in few)
+    assert low < high
+    (tmp_path / "outputs").rename(tmp_path / "before")
+    done = command(*BUSY, SWEEP, f'keep={{slowdown_p95: "<{(low + high) / 2}"}}', "minimise=rent")
+    assert done.code == 0, done.err
+    assert "with small.server_count=4" in done.out
+    assert "2 surely keep it, 2 surely do not" in done.out
+    best = json.loads((run_in(tmp_path) / "promise.json").read_text())["best"]
+    rents = [row["spent"]["value"] for row in found if row["scenario"].endswith("=4")]
+    assert best["spent"]["value"] == min(rents)
+
+
+def test_promises_may_change_when_an_evaluation_goes_on(command: Command, tmp_path: Path) -> None:
+    assert command(*BRIEF, 'keep={slowdown: "<0"}').code == 0
+    done = command(*BRIEF, 'keep={slowdown: ">0"}', f"resume={run_in(tmp_path)}")
+    assert done.code == 0 and "Cheapest that surely keeps slowdown > 0" in done.out

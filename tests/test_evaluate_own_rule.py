@@ -7,10 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluate import prepared
 from evaluation.contest import Contest
 from run.command import PROJECT
-from tests.commands import Command, InProcess
+from tests.commands import Command
 from tests.env.worlds import TINY
 from tests.evaluate_command import interrupted, results_in, results_of, run_in, told_in
 
@@ -54,10 +53,9 @@ class Generous(MyRule):
 TOLD = [*TINY, "episodes=2", "record=1"]
 
 
-@pytest.fixture
-def command(in_process: InProcess, tmp_path: Path) -> Command:
+@pytest.fixture(autouse=True)
+def rules(tmp_path: Path) -> None:
     (tmp_path / "my_rules.py").write_text(RULE)
-    return in_process("evaluate", prepared)
 
 
 def test_a_class_of_ones_own_plays(command: Command, tmp_path: Path) -> None:

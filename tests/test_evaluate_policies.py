@@ -1,52 +1,23 @@
 """`python evaluate.py` on learned policies: beside baselines, alone, shipped, and unfit ones."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from env.sim.check.validate import violations
-from env.sim.episode.episode_file import read_episode
-from evaluate import prepared
 from tests.agents.learned.test_queue_policy import save_untrained
-from tests.commands import Command, InProcess, refused
-from tests.env.worlds import LAYOUTS, TINY, world
+from tests.commands import Command, refused
+from tests.env.worlds import TINY, world
 from tests.evaluate_command import BRIEF, results_in, run_in
 
 
-@pytest.fixture
-def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", prepared)
-
-
-def make_policy(folder: Path, layout: str, *overrides: str, shared: bool = True) -> Path:
+def make_policy(folder: Path, layout: str, *overrides: str) -> Path:
     """A policy with random weights, as a run on the tiny cluster would leave it."""
-    if not shared:
-        overrides = (*overrides, "agents.share_type_policy=false")
-    save_untrained(folder, f"agents={layout}", *overrides, base=TINY, shared=shared)
+    save_untrained(folder, f"agents={layout}", *overrides, base=TINY)
     return folder
-
-
-LEARNED = [
-    pytest.param(layout, shared, id=f"{layout}-{'shared' if shared else 'own'}")
-    for layout, shared in [*((layout, True) for layout in LAYOUTS), ("server_types", False)]
-]
-
-
-@pytest.mark.parametrize(("layout", "shared"), LEARNED)
-def test_a_learned_policy_beside_baselines(
-    layout: str, shared: bool, command: Command, tmp_path: Path
-) -> None:
-    make_policy(tmp_path / "run" / "policy", layout, shared=shared)
-    world = (*TINY, "cluster=homogeneous")
-    done = command(*world, "baselines=[random]", "policy=run", "episodes=1", "record=2")
-    assert done.code == 0, done.err
-    assert set(results_in(tmp_path)["policy"]) == {"run", "random"}
-    (file,) = tmp_path.glob("outputs/*/*/episodes/run_0_0000.json")
-    assert violations(read_episode(file)) == []
 
 
 def test_rows_of_another_policy_are_not_gone_on_with(command: Command, tmp_path: Path) -> None:
@@ -78,70 +49,48 @@ def test_a_learned_policy_plays_in_worlds_it_was_not_trained_in(
     assert (found.loc[found["policy"] == "mine", "bound_gap"] >= 0).all()
 
 
-def edited(**changes: Callable[[Any], Any]) -> Callable[[Path], None]:
-    """Changes keys of policy.json."""
-
-    def change(folder: Path) -> None:
-        file = folder / "policy.json"
-        found = json.loads(file.read_text())
-        file.write_text(json.dumps(found | {key: to(found[key]) for key, to in changes.items()}))
-
-    return change
+Change = Callable[[dict[str, Any]], object]
 
 
-def without_type_agents(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if key != "server"}
+def without_type_agents(policy: dict[str, Any]) -> None:
+    for agents in (policy["networks"], policy["features"]):
+        del agents["server"]
 
 
-def nothing(folder: Path) -> None:
-    """Leaves the policy as it is."""
+def as_placer(policy: dict[str, Any]) -> None:
+    policy["layout"] = "placer"
+    policy["config"]["agents"] = world(*TINY, "agents=placer")["agents"]
 
 
-AS_PLACER: dict[str, Any] = world(*TINY, "agents=placer")["agents"]
-# What is done to a policy of the layout hierarchical, further arguments, what the error says.
-UNFIT: dict[str, tuple[Callable[[Path], None], list[str], str]] = {
-    "layout": (
-        nothing,
-        ["agents=placer"],
-        "agents.layout hierarchical, the environment has placer",
-    ),
-    "an agent left out": (
-        edited(networks=without_type_agents, features=without_type_agents),
-        [],
-        "of the agent server_small are 1 and 0, found none",
-    ),
-    "another layout in its name": (
-        edited(layout=lambda _: "placer", config=lambda found: found | {"agents": AS_PLACER}),
-        [],
-        "agent memory needs the context features",
-    ),
-    "no agents in its config": (
-        edited(config=lambda _: {}),
+def with_two_tiers(policy: dict[str, Any]) -> None:
+    """It was trained with three."""
+    policy["memory_tiers"] = policy["config"]["agents"]["memory_tiers"] = [0.5, 1.0]
+
+
+# The layout of a policy, what is done to its policy.json, further arguments, what the error says.
+UNFIT: list[tuple[str, Change, list[str], str]] = [
+    ("hierarchical", lambda policy: None, ["agents=placer"], "hierarchical, the environment has"),
+    ("hierarchical", without_type_agents, [], "of the agent server_small are 1 and 0, found none"),
+    ("hierarchical", as_placer, [], "agent memory needs the context features"),
+    (
+        "hierarchical",
+        lambda policy: policy["config"].clear(),
         [],
         "agents: layout, memory_tiers, score: missing",
     ),
-}
+    ("placer", with_two_tiers, [], "of the agent placer are 2 and 0, found [(3, 0)]"),
+]
 
 
-@pytest.mark.parametrize("case", UNFIT)
-def test_a_policy_that_does_not_fit_is_refused(case: str, command: Command, tmp_path: Path) -> None:
-    damage, overrides, says = UNFIT[case]
-    damage(make_policy(tmp_path / "mine", "hierarchical"))
-    refused(command(*BRIEF, "policy=mine", *overrides), says)
-
-
-def test_a_policy_with_other_choices_than_its_layout_is_refused(
-    command: Command, tmp_path: Path
+@pytest.mark.parametrize(("layout", "change", "overrides", "says"), UNFIT)
+def test_a_policy_that_does_not_fit_is_refused(
+    layout: str, change: Change, overrides: list[str], says: str, command: Command, tmp_path: Path
 ) -> None:
-    # Trained with three tiers; the file claims two.
-    make_policy(tmp_path / "mine", "placer")
-    two = [0.5, 1.0]
-    edited(
-        memory_tiers=lambda _: two,
-        config=lambda found: found | {"agents": {**AS_PLACER, "memory_tiers": two}},
-    )(tmp_path / "mine")
-    says = "choices and bids of the agent placer are 2 and 0, found [(3, 0)]"
-    refused(command(*BRIEF, "policy=mine"), says)
+    file = make_policy(tmp_path / "mine", layout) / "policy.json"
+    policy = json.loads(file.read_text())
+    change(policy)
+    file.write_text(json.dumps(policy))
+    refused(command(*BRIEF, "policy=mine", *overrides), says)
 
 
 def test_the_shipped_policy_beats_the_tuned_rule_without_training(
@@ -162,11 +111,6 @@ def test_a_policy_trained_for_another_objective_is_said_to_be(command: Command) 
         "note: hetero_numa was trained for objective.time_weight=1.0 objective.cost_weight=1.0, "
         "here objective.time_weight=1.0 objective.cost_weight=0.1 counts\n"
     )
-
-
-def test_an_unknown_policy_is_told_the_shipped_ones(command: Command) -> None:
-    done = command("policy=hetero_nuna")
-    refused(done, "shipped with the project: hetero_numa")
 
 
 def test_several_policies_play_under_their_names(command: Command, tmp_path: Path) -> None:
@@ -197,11 +141,12 @@ def test_several_policies_play_under_their_names(command: Command, tmp_path: Pat
 @pytest.mark.parametrize(
     ("told", "says"),
     [
+        ("policy=hetero_nuna", "shipped with the project: hetero_numa"),
         ("policy=[mine,mine]", "policy: 'mine' is given twice"),
         ("policy=[mine,random]", "baselines: 'random' is what another one is called"),
     ],
 )
-def test_a_list_of_policies_is_checked_one_by_one(
+def test_what_is_no_list_of_policies_is_refused(
     told: str, says: str, command: Command, tmp_path: Path
 ) -> None:
     for folder in ("mine", "random"):

@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evaluate import prepared
 from run.command import CONF
-from tests.commands import Command, InProcess
+from tests.commands import Command
 from tests.evaluate_command import TRACE, results_in, told_in
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("funcsched_*.yaml"))
@@ -42,11 +41,6 @@ def words(experiment: str, *overrides: str) -> list[str]:
     return [*brief, *small, *swept, *overrides]
 
 
-@pytest.fixture
-def command(in_process: InProcess) -> Command:
-    return in_process("evaluate", prepared, figures=True)
-
-
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_is_played(experiment: str, command: Command, tmp_path: Path) -> None:
     done = command(*words(experiment))
@@ -61,19 +55,14 @@ def test_every_experiment_is_played(experiment: str, command: Command, tmp_path:
     assert (found["rent"] == 0).all() and (found["cold_starts"] == 0).all()
     assert (found["J"] == found["completion"]).all()  # nothing else counts
     assert found["flow_time"].notna().all() and (found["late"] <= 1).all()
+    if experiment == "funcsched_orders":
+        check_orders(found)
 
 
-def played(command: Command, tmp_path: Path) -> pd.DataFrame:
-    """Rows of the experiment of orders, by the ratio and the policy."""
-    assert command(*words("funcsched_orders", "seed=1")).code == 0
-    found = results_in(tmp_path)
+def check_orders(found: pd.DataFrame) -> None:
+    """FuncSched beats FCFS where memory is short; at a tenth of the load they hardly differ."""
     ratio = found["scenario"].str.partition("=")[2].astype(float)
-    return found.assign(ratio=ratio).set_index(["ratio", "policy"])
-
-
-def test_funcsched_beats_fcfs_where_memory_is_short(command: Command, tmp_path: Path) -> None:
-    """At a tenth of the load they hardly differ."""
-    rows = played(command, tmp_path)
+    rows = found.assign(ratio=ratio).groupby(["ratio", "policy"]).mean(numeric_only=True)
     busy, idle = rows.loc[(1.0, "fcfs")], rows.loc[(0.1, "fcfs")]
     funcsched = rows.loc[(1.0, "funcsched")]
     assert busy["queueing"] > 10 > 1 > idle["queueing"]
@@ -83,9 +72,3 @@ def test_funcsched_beats_fcfs_where_memory_is_short(command: Command, tmp_path: 
     assert rows.loc[(1.0, "rr"), "container_start"] > busy["container_start"]
     assert rows.loc[(1.0, "rr"), "preemptions"] > 1 > 0 == busy["preemptions"]
     assert rows.loc[(0.1, "funcsched"), "flow_time"] == pytest.approx(idle["flow_time"], rel=0.2)
-    # The parts of the time of a request add up, preempted or not.
-    parts = ["queueing", "server_start", "container_start", "transfer", "execution"]
-    assert rows[parts].sum(axis=1).tolist() == pytest.approx(rows["flow_time"].tolist(), rel=1e-6)
-    # Later deadlines are met more often.
-    met = rows[["slo_2", "slo_5", "slo_10", "slo_20"]].to_numpy()
-    assert (met[:, :-1] <= met[:, 1:]).all()

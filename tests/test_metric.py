@@ -14,6 +14,7 @@ from env.score.metrics import METRICS, Metric
 from report.compare import main as compare
 from tests.commands import InProcess
 from tests.env.worlds import TINY
+from tests.test_train import BRIEF
 
 CATS = Metric("cats", "hours that cats wait", lambda episode: 250.0, unit="h")
 
@@ -35,14 +36,8 @@ def test_a_declared_metric_is_everywhere(
     monkeypatch.setenv("COLUMNS", "200")  # room for all columns in the terminal
     trained, evaluated = tmp_path / "trained", tmp_path / "evaluated"
 
-    brief = (
-        "held_out.episodes=2",
-        "ray.envs_per_runner=2",
-        "algo.batch_size=256",
-        "algo.minibatch_size=64",
-    )
-    budget = ("budget.minutes=null", "budget.iterations=1", f"hydra.run.dir={trained}")
-    done = in_process("train", train.prepared)(*TINY, *brief, *budget)
+    told = (*BRIEF, "budget.iterations=1", f"hydra.run.dir={trained}")
+    done = in_process("train", train.prepared)(*told)
     assert done.code == 0, done.err
     assert pd.read_csv(trained / "metrics.csv")["cats"].tolist() == [250.0]
     assert scalars(trained)["episodes_more/cats"] == 250.0

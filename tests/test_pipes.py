@@ -9,24 +9,21 @@ from pathlib import Path
 import pytest
 
 from run.command import PROJECT
+from tests.env.worlds import TINY
 from tests.report.recorded import finished_evaluation
 
 GOLDEN = PROJECT / "tests" / "golden" / "06_small_random_graph.json"
 LEFT = (141, -13, 1)
 """Exit codes, of which 141 and -13 are those of SIGPIPE to a shell and to Python; 1 is rich's."""
-BRIEF = ("cluster=tiny", "workflow=tiny", "workload=tiny", "episodes=1", "baselines=[random]")
 COMMANDS = {
     "report.schedule": ("-m", "report.schedule", "episode.json"),
-    "report.gantt": ("-m", "report.gantt", "episode.json"),
     "report.trace": ("-m", "report.trace", "episode.json"),
     "report.compare": ("-m", "report.compare", "first", "second"),
     "env.sim.episode.replay": ("-m", "env.sim.episode.replay", "episode.json"),
     "env.sim.check.validate": ("-m", "env.sim.check.validate", "wrong.json"),
     "train.py --cfg": (str(PROJECT / "train.py"), "--cfg", "job"),
-    "train.py --info": (str(PROJECT / "train.py"), "--info", "plugins"),
     "evaluate.py --help": (str(PROJECT / "evaluate.py"), "--help"),
-    "search_baseline.py --cfg": (str(PROJECT / "search_baseline.py"), "--cfg", "job"),
-    "evaluate.py": (str(PROJECT / "evaluate.py"), *BRIEF, "hydra.run.dir=new"),
+    "evaluate.py": (str(PROJECT / "evaluate.py"), *TINY, "episodes=1", "baselines=[random]"),
 }
 
 

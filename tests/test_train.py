@@ -1,7 +1,8 @@
-"""`python train.py` as users run it: elsewhere, resumed, interrupted, swept, refused."""
+"""`python train.py` as users run it: elsewhere, resumed, interrupted, swept, tuned, refused."""
 
 import csv
 import json
+import math
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,9 +19,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.baseline import make_baselines
-from agents.learned.checkpoint import RunState, save_checkpoint
+from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.policy_file import load_policy
 from agents.learned.run_files import tell_assumed
+from agents.learned.tuning import _row
 from env.base.schema import validated
 from env.learn.multi_agent import ENV_NAME
 from env.score.greedy_score import ScoreWeights
@@ -28,16 +31,13 @@ from evaluate import prepared as evaluation
 from run.command import CONF, PROJECT
 from run.composing import plain
 from tests.commands import Command, InProcess, NoWeights, refused
-from tests.env.worlds import TENANTS, TRACE, world
+from tests.env.worlds import TENANTS, TINY, TRACE, world
 from tests.evaluate_command import results_in
 from train import prepared
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
 # The least that is still a run. One episode of the tiny cluster is shorter than a batch.
-MOMENT = [
-    *("cluster=tiny", "workflow=tiny", "workload=tiny"),
-    *("ray.envs_per_runner=2", "budget.minutes=null", "held_out.episodes=2"),
-]
+MOMENT = [*TINY, "ray.envs_per_runner=2", "budget.minutes=null", "held_out.episodes=2"]
 BRIEF = [*MOMENT, "algo.batch_size=256", "algo.minibatch_size=64"]
 QUEUE_MOMENT = [*MOMENT[3:], *TRACE[1:]]
 TENANTS_MOMENT = [*MOMENT[3:], *TENANTS[1:]]
@@ -49,13 +49,9 @@ TIMEOUT = 600
 
 
 def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    told = [*TRAIN, *overrides]
     return subprocess.run(
-        [*TRAIN, *overrides],
-        cwd=folder,
-        text=True,
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
+        told, cwd=folder, text=True, capture_output=True, timeout=TIMEOUT, check=False
     )
 
 
@@ -109,11 +105,8 @@ def test_a_run_leaves_what_it_says(first: Path) -> None:
     tags = events.Tags()["scalars"]
     assert all("/" in tag for tag in tags)
     assert {tag.partition("/")[2] for tag in tags} >= CURVES
-    assert {tag for tag in tags if tag.startswith("episodes/")} == {
-        "episodes/J_relative",
-        "episodes/slowdown",
-        "episodes/cost_ratio",
-    }
+    first_card = {tag.partition("/")[2] for tag in tags if tag.startswith("episodes/")}
+    assert first_card == {"J_relative", "slowdown", "cost_ratio"}
     assert len(events.Scalars("episodes/J_relative")) == len(events.Scalars("held_out/J")) == 2
     assert "custom_scalars__config__" in events.Tags()["tensors"]
     # Its settings, for TensorBoard's page HPARAMS, and a name that is short where it matters.
@@ -240,10 +233,9 @@ def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
         assert len(runs_in(tmp_path / each[0])) == len(each)
     runs = runs_in(tmp_path / small[0])
     repeated, before = rows_of(runs[small.index("smoke")])[0], rows_of(first)[0]
-    timed = {"seconds", "env_steps_per_s"}
-    assert {k: v for k, v in repeated.items() if k not in timed} == {
-        k: v for k, v in before.items() if k not in timed
-    }
+    for timed in ("seconds", "env_steps_per_s"):
+        del repeated[timed], before[timed]
+    assert repeated == before
 
 
 @pytest.mark.long
@@ -277,11 +269,7 @@ def test_an_interrupted_run_is_saved(tmp_path: Path) -> None:
     ("overrides", "says"),
     [
         (["resume=nowhere"], "neither a checkpoint nor a run folder"),
-        (["workflow=files", "workflow.path=nowhere.json"], "nowhere.json"),
-        (
-            ["held_out.baselines=[clairvoyant]"],
-            "held_out: baselines: 'clairvoyant' is a reference",
-        ),
+        (["held_out.baselines=[clairvoyant]"], "held_out: baselines: 'clairvoyant' is a ref"),
         (["ray.address=127.0.0.1:1"], "ray.address: '127.0.0.1:1': Connection refused"),
     ],
 )
@@ -331,11 +319,7 @@ def test_a_run_that_is_done_is_not_resumed_and_ends_the_process_with_2(
     ("made_in", "changed", "says"),
     [
         ("serverless-v1", {}, "made in the environment serverless-v1, this is"),
-        (
-            ENV_NAME,
-            {"agents": {}},
-            "run.json': config: agents.layout, agents.memory_tiers",
-        ),
+        (ENV_NAME, {"agents": {}}, "run.json': config: agents.layout, agents.memory_tiers"),
         (ENV_NAME, {"cluster": {}}, "made with None: give the same"),
     ],
 )
@@ -363,3 +347,43 @@ def test_what_is_assumed_of_the_workflows_is_said_and_kept(
     tell_assumed(world("cluster=tiny", "workflow=tiny", "agents=placer"), tmp_path / "other")
     assert capsys.readouterr().out == ""
     assert list((tmp_path / "other").iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_search_leaves_a_table_curves_and_the_best_policy(tmp_path: Path) -> None:
+    search = ("tune=asha", "tune.trials=2", "tune.parallel=2", "tune.first_cut=100")
+    told = (*BRIEF, *search, "budget.iterations=2", "+tune.space.epochs={low: 1, high: 3}")
+    done = call(*told, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (run,) = tmp_path.glob("outputs/*/*")
+    with (run / "trials.csv").open() as file:
+        trials = list(csv.DictReader(file))
+    assert len(trials) == 2
+    assert float(trials[0]["difference_percent"]) <= float(trials[1]["difference_percent"])
+    assert {trial["budget_percent"] for trial in trials} == {"100.0"}
+    rates = {trial["learning_rate"] for trial in trials}
+    assert len(rates) == 2
+    assert {trial["epochs"] for trial in trials} <= {"1", "2", "3"}
+    # The table, the best first.
+    assert done.stdout.index(trials[0]["trial"]) < done.stdout.rindex(trials[1]["trial"])
+
+    for trial in trials:
+        folder = run / "trials" / trial["trial"]
+        events = EventAccumulator(str(folder))
+        events.Reload()
+        assert len(events.Scalars("entropy/memory")) == 2
+        assert "_hparams_/session_start_info" in events.summary_metadata
+        # Any trial can go on as a run of its own.
+        find_checkpoint(folder)
+
+    policy = load_policy(run / "policy").description
+    assert str(policy.config["algo"]["learning_rate"]) == trials[0]["learning_rate"]
+    assert policy.config["tune"] is None
+
+
+def test_a_trial_that_could_not_begin_is_in_the_table() -> None:
+    error = "Traceback:\nclip does not fit"
+    failed = SimpleNamespace(metrics=None, config=None, error=error)
+    row = _row("trial_1", failed, ["clip"])
+    assert (row["trial"], row["clip"], row["error"]) == ("trial_1", None, "clip does not fit")
+    assert math.isnan(row["difference_percent"])

@@ -20,6 +20,7 @@ from env.score.greedy_score import ScoreWeights
 from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.sim.check.validate import violations
+from env.sim.declared.episode import Episode
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
@@ -37,7 +38,7 @@ from tests.agents.moments import (
     moment,
     workflow,
 )
-from tests.strategies import Scenario, scenarios
+from tests.strategies import plain_worlds
 
 
 def rules() -> dict[str, PlacementRule]:
@@ -341,20 +342,20 @@ def test_greedy_objective_weighs_its_terms(case: str, trade_off: Decision) -> No
 
 
 @st.composite
-def with_free_servers(draw: st.DrawFn) -> Scenario:
+def with_free_servers(draw: st.DrawFn) -> Episode:
     """A random episode on a cluster some or all of whose servers cost nothing."""
-    scenario = draw(scenarios())
+    episode = draw(plain_worlds()).episode
     rates = st.sampled_from([0.0, 0.0, 1e-6, 1.5])
-    kinds = [replace(kind, hourly_rate=draw(rates)) for kind in scenario.cluster.server_types]
+    kinds = [replace(kind, hourly_rate=draw(rates)) for kind in episode.cluster.server_types]
     kinds[0] = replace(kinds[0], hourly_rate=0.0)
-    return replace(scenario, cluster=replace(scenario.cluster, server_types=tuple(kinds)))
+    return replace(episode, cluster=replace(episode.cluster, server_types=tuple(kinds)))
 
 
 @pytest.mark.parametrize("name", known_baselines())
 @settings(max_examples=10)
-@given(scenario=with_free_servers())
-def test_every_baseline_schedules_with_free_servers(name: str, scenario: Scenario) -> None:
-    env = RawEnv(scenario.arrival_times, scenario.templates, scenario.cluster, record=True)
+@given(episode=with_free_servers())
+def test_every_baseline_schedules_with_free_servers(name: str, episode: Episode) -> None:
+    env = RawEnv.of(episode, record=True)
     (scheduler,) = make_baselines([name])
     # A node that does not have the memory would be an error.
     play(env, scheduler, BALANCED, np.random.SeedSequence(1))

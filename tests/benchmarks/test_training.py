@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import ray
@@ -84,21 +83,3 @@ def test_without_sb3_there_is_no_loop_of_others(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(own_loop, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="sb3-contrib is not installed"):
         own_loop.main([])
-
-
-@pytest.mark.parametrize("command", [main, own_loop.main])
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--repeats", "0"], "--repeats is 0, at least 1 is needed"),
-        (["--nope"], "unrecognized arguments: --nope"),
-    ],
-)
-def test_wrong_arguments_are_refused(
-    command: Any, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        command(arguments)
-    assert stop.value.code == 2
-    said = capsys.readouterr().err
-    assert says in said and said.count("\n") == 1

@@ -14,17 +14,13 @@ CONF = Path(__file__).parents[2] / "conf"
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
 STUDY = ("cluster=hetero_numa", "workflow=study", "workload=poisson")
 LAYOUTS = ("placer", "hierarchical", "server_types")
-TRACE = (
-    "experiment=queue_agent",
-    "workload.source.functions=40",
-    "workload.source.minutes=200",
-    "workload.sampling.start=100",
-    "workload.sampling.minutes=1",
-    "workload.sampling.compression=100",
-    "workload.sampling.ratio=1.0",
+CROWDED = (
+    *("workload.source.functions=40", "workload.source.minutes=200", "workload.sampling.start=100"),
+    *("workload.sampling.minutes=1", "workload.sampling.compression=100"),
     "cluster.server_types.worker.server_count=2",
 )
-"""100 minutes of 40 functions in one, on two servers: more than they can hold."""
+"""100 minutes of a trace of 40 functions in one, on two servers: more than they can hold."""
+TRACE = ("experiment=queue_agent", *CROWDED, "workload.sampling.ratio=1.0")
 TENANTS = (
     "experiment=tickets_agents",
     "workload.arrivals.workflows=[20,30]",
@@ -42,8 +38,8 @@ SECOND_TYPE = (
 def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base=None):
         config = compose("train", overrides=list(overrides))
-    groups = ("cluster", "workflow", "workload", "agents", "objective", "variation")
-    groups += ("dispatch", "lease", "keep_alive")
+    shared = ("cluster", "workflow", "workload", "agents", "objective", "variation")
+    groups = (*shared, "dispatch", "lease", "keep_alive")
     return {group: OmegaConf.to_container(config[group], resolve=True) for group in groups}
 
 

@@ -23,15 +23,10 @@ from env.sim.episode.replay import differences, replayed
 from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import workload_source
 from evaluation.contest import Contest, Row, Task, play_all
-from tests.env.worlds import TINY, world
+from tests.env.worlds import CROWDED, TINY, world
 
 SMALL = OptimumSettings(functions=6, nodes=4, memory_tiers=(1.0,))
-TRACE = (
-    *("cluster=funcsched", "cluster.server_types.worker.server_count=1", "workload=azure_like"),
-    *("workload.source.functions=40", "workload.source.minutes=200", "workload.sampling.minutes=1"),
-    *("workload.sampling.start=100", "workload.sampling.compression=100"),
-    "workload.sampling.ratio=0.05",
-)
+TRACE = ("cluster=funcsched", "workload=azure_like", *CROWDED, "workload.sampling.ratio=0.1")
 
 
 def contest_of(
@@ -161,13 +156,9 @@ def test_parts_of_the_time_and_shares_of_workflows(name: str) -> None:
 
 def test_an_order_of_the_scheduler_is_played() -> None:
     contest = contest_of("fcfs", "sjf", "sjf+best_fit", rules=FREE, overrides=TRACE)
-    crowded = replace(
-        contest,
-        cluster=replace(
-            contest.cluster,
-            server_types=(replace(contest.cluster.server_types[0], memory=1024),),
-        ),
-    )
+    (kind,) = contest.cluster.server_types
+    one_small = replace(contest.cluster, server_types=(replace(kind, count=1, memory=1024),))
+    crowded = replace(contest, cluster=one_small)
     (task,) = tasks_of(crowded, 1)
     waits = {row.policy: row.metrics["queueing"] for row, _ in crowded.play(task)}
     assert waits["sjf"] < waits["fcfs"]

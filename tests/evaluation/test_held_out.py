@@ -22,7 +22,7 @@ from tests.agents.learned.test_queue_policy import save_untrained
 from tests.env.worlds import TENANTS, TINY, TRACE, with_queue, world
 
 SETTINGS = HeldOutSettings(
-    baselines=("earliest_finish", "cheapest"), episodes=5, functions=10_000, seed=3, share=0.05
+    baselines=("earliest_finish", "cheapest"), episodes=3, functions=10_000, seed=3, share=0.05
 )
 WORLDS = {
     "placer": (*TINY, "agents=placer", "variation=wide"),
@@ -58,7 +58,7 @@ def test_policies_come_to_what_evaluate_says(
     queued = evaluated.rules.order is not None
     told = (evaluated.cluster, evaluated.objective, None, queued, evaluated.tenants)
     contest = contest_in(evaluated, config, LearnedScheduler(tmp_path, *told))
-    tasks = [Task("", 3, episode, ("learned",), False) for episode in range(5)]
+    tasks = [Task("", 3, episode, ("learned",), False) for episode in range(3)]
     wanted = [row.metrics["J"] for task in tasks for row, _ in contest.play(task)]
     monkeypatch.setattr(EvaluatedWorld, "baselines", lambda self: {"": [1.0]})
     held_out = HeldOut(config, SETTINGS)
@@ -75,7 +75,7 @@ def test_the_rule_is_the_best_baseline_in_the_same_episodes() -> None:
     config = world(*TINY, "agents=placer")
     evaluated = EvaluatedWorld(config, SETTINGS)
     contest = contest_in(evaluated, config, *make_baselines(SETTINGS.baselines))
-    tasks = [Task("", 3, episode, SETTINGS.baselines, False) for episode in range(5)]
+    tasks = [Task("", 3, episode, SETTINGS.baselines, False) for episode in range(3)]
     rows = [row for task in tasks for row, _ in contest.play(task)]
     J = {name: [r.metrics["J"] for r in rows if r.policy == name] for name in SETTINGS.baselines}
     held_out = HeldOut(config, SETTINGS)

@@ -19,13 +19,7 @@ from env.workloads.source import workload_source
 from evaluation.contest import Row
 from evaluation.episode_metrics import SHARES, all_metrics
 from evaluation.fingerprint import fingerprint
-from evaluation.results import (
-    COLUMNS,
-    ResultsWriter,
-    check_resume,
-    read_results,
-    read_run,
-)
+from evaluation.results import COLUMNS, ResultsWriter, check_resume, read_results, read_run
 from tests.env.worlds import world
 from tests.report.evaluations import run_of, workload_of
 
@@ -88,20 +82,23 @@ def test_links_in_a_folder_to_go_on_with_are_refused(tmp_path: Path, name: str) 
 
 
 def test_a_killed_evaluation_keeps_what_was_played(tmp_path: Path) -> None:
-    with ResultsWriter(tmp_path, run_of(), keys("a", "b"), MADE) as writer:
-        writer.add([(row_of("b", 0, 2.0), None)])
-        writer.add([(row_of("a", 0, float("nan")), None)])
+    """Rows of scenarios stand apart."""
+    known = [("a", "x=1", 0, 0), ("b", "x=1", 0, 0), ("a", "x=2", 0, 0), ("b", "x=2", 0, 0)]
+    with ResultsWriter(tmp_path, run_of(), known, MADE) as writer:
+        writer.add([(row_of("b", 0, 2.0, "x=1"), None)])
+        writer.add([(row_of("a", 0, float("nan"), "x=1"), None)])
     # The kill came in the middle of a line.
     file = tmp_path / "unfinished.jsonl"
     file.write_bytes(file.read_bytes() + b'{"policy": "a", "ki')
     with pytest.raises(InputError, match="has not finished: go on with resume="):
         read_results(tmp_path)
-    with ResultsWriter(tmp_path, run_of(), keys("a", "b"), MADE) as writer:
-        assert set(writer.done) == {("b", "", 0, 0), ("a", "", 0, 0)}
-        writer.add([(row_of("a", 1, 1.0), None)])
-        writer.add([(row_of("b", 1, 4.0), None)])
+    with ResultsWriter(tmp_path, run_of(), known, MADE) as writer:
+        assert set(writer.done) == {*known[:2]}
+        writer.add([(row_of("b", 0, 4.0, "x=2"), None)])
+        writer.add([(row_of("a", 0, 1.0, "x=2"), None)])
         table = writer.finish()
-    assert list(table["policy"]) == ["a", "b", "a", "b"]
+    found = zip(table["policy"], table["scenario"], table["seed"], table["episode"], strict=True)
+    assert list(found) == known
     assert list(table["J"])[1:] == [2.0, 1.0, 4.0]
 
 
@@ -134,10 +131,7 @@ def test_resuming_with_something_else_is_refused(tmp_path: Path) -> None:
     ("changed", "says"),
     [
         ({"policy": 1}, "policy: .*found 1"),
-        (
-            {"flow_time_quantiles": [1.0]},
-            "flow_time_quantiles: List should have at least 200",
-        ),
+        ({"flow_time_quantiles": [1.0]}, "flow_time_quantiles: List should have at least 200"),
         ({"metrics": {}}, "metrics: 'J' is missing, required"),
     ],
 )
@@ -149,17 +143,6 @@ def test_damaged_rows_are_refused(changed: dict[str, Any], says: str, tmp_path: 
     file.write_text(file.read_text() + json.dumps({**row, **changed}) + "\n")
     with pytest.raises(InputError, match=rf"unfinished\.jsonl: line 2: .*{says}"):
         check_resume(tmp_path, run_of(), MADE, KNOWN)
-
-
-def test_rows_of_scenarios_stand_apart(tmp_path: Path) -> None:
-    known = [("a", scenario, 0, 0) for scenario in ("x=1", "x=2")]
-    with ResultsWriter(tmp_path, run_of(), known, MADE) as writer:
-        writer.add([(row_of("a", 0, 2.0, "x=2"), None)])
-    with ResultsWriter(tmp_path, run_of(), known, MADE) as writer:
-        assert list(writer.done) == [("a", "x=2", 0, 0)]
-        writer.add([(row_of("a", 0, 1.0, "x=1"), None)])
-        table = writer.finish()
-    assert list(zip(table["scenario"], table["J"], strict=True)) == [("x=1", 1.0), ("x=2", 2.0)]
 
 
 def test_a_table_without_its_columns_is_not_resumed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agents.baseline import make_baselines
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.declared.funding import Funding, Grant
+from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import NoKeepAlive
@@ -16,7 +16,9 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
+from tests.env.small import held
 from tests.episodes import begun
+from tests.recorded_worlds import FUNDING
 
 SPEED = 1_000_000
 CLUSTER = ClusterConfig(SPEED, 1e9, 1e9, 1e9, (ServerType("box", 1, 0.0, 0.0, 1, 2, 2048),))
@@ -28,18 +30,8 @@ PAIR = WorkflowTemplate("pair", [3 * SPEED, 4 * SPEED], [512, 1024], [2, 1], [(0
 ORDERS = ("fcfs", "rr", "lottery", "stride+funcsched")
 
 
-TICKETS = Funding(tenants={"alice": Grant(tickets=2), "bob": Grant(tickets=1)})
-CURRENCIES = Funding(
-    tenants={
-        "alice": Grant(tickets=3, currency="lab"),
-        "bob": Grant(tickets=1, currency="lab"),
-        "carol": Grant(tickets=1),
-    },
-    currencies={"lab": Grant(tickets=2)},
-)
-UNLIKE = Funding(
-    tenants={"poor": Grant(tickets=0.5), "other": Grant(tickets=1), "rich": Grant(tickets=10**6)}
-)
+TICKETS = held(alice=2, bob=1)
+UNLIKE = held(poor=0.5, other=1, rich=10**6)
 
 
 def finished(
@@ -101,7 +93,7 @@ def test_first_come_first_served_by_hand() -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("funding", [TICKETS, CURRENCIES, UNLIKE])
+@pytest.mark.parametrize("funding", [TICKETS, FUNDING, UNLIKE])
 def test_the_end_is_what_the_engine_has_counted(order: str, funding: Funding) -> None:
     """Also where functions are preempted, and where tickets are worth what others make of them."""
     env = crowd(order, funding)
@@ -118,14 +110,6 @@ def test_the_end_is_what_the_engine_has_counted(order: str, funding: Funding) ->
         shares.tenants["error"] * shares.quantum >= np.abs(shares.tenants["last_lag"]) - 1e-9
     ).all()
     assert (np.diff(shares.times) >= 0).all() and (np.diff(shares.received, axis=0) >= 0).all()
-
-
-def test_turns_by_tickets_are_fairer_than_first_come_first_served() -> None:
-    fcfs, stride = (shares_of(crowd(order, TICKETS)) for order in ("fcfs", "stride"))
-    assert fcfs.quantum == 1.0 < stride.quantum < 10.0  # functions are of 1 to 10 core-seconds
-    assert stride.jain > fcfs.jain
-    assert (stride.tenants["error"] * stride.quantum < fcfs.tenants["error"]).all()
-    assert (stride.tenants["pair_error"] * stride.quantum < fcfs.tenants["pair_error"]).all()
 
 
 def test_nothing_contested_is_fair() -> None:

@@ -16,6 +16,7 @@ from evaluation.episode_metrics import SHARES, all_metrics
 from report.compare import main as compare
 from report.page import write_report
 from report.summary import summarise
+from tests.env.worlds import world
 
 CONFIDENCE = 0.95
 
@@ -81,22 +82,16 @@ def rows_of(spec: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(spec["data"]["values"])
 
 
-CLUSTER = {
-    "single_core_speed_ops_per_s": 1_000_000,
-    "same_node_bandwidth_bytes_per_s": 100_000_000_000,
-    "between_nodes_of_one_server_bandwidth_bytes_per_s": 30_000_000_000,
-    "between_servers_bandwidth_bytes_per_s": 1_250_000_000,
-    "server_types": {
-        name: {
-            "server_count": count,
-            "hourly_rate": rate,
-            "cold_start_latency": 25.0,
-            "numa_nodes_per_server": nodes,
-            "cores_per_numa_node": cores,
-            "memory_mb_per_numa_node": 8192,
-        }
-        for name, count, rate, nodes, cores in (("small", 2, 0.17, 1, 4), ("large", 1, 1.09, 2, 16))
-    },
+SCENARIOS = {
+    f"keep_alive={name} ratio={ratio:g}": {"keep_alive": name, "ratio": ratio}
+    for name in ("none", "lru")
+    for ratio in (0.3, 0.7)
+}
+SLOW_LINKS = "cluster.between_servers_bandwidth_bytes_per_s=20_000_000"
+CLUSTER = world("cluster=hetero_numa", SLOW_LINKS)["cluster"]
+CLUSTER["server_types"] = {
+    name: CLUSTER["server_types"][name] | {"server_count": count}
+    for name, count in (("small", 2), ("large", 1))
 }
 
 

@@ -11,34 +11,16 @@ import pandas as pd
 
 from agents.scheduler import Kind
 from env.score.reward import Objective
-from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.power import Power
+from env.sim.declared.hardware import cluster_from_config
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.episode_file import write_episode
-from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
 from evaluation.contest import recording_name
 from evaluation.episode_metrics import PlayedEpisode
-from tests.episodes import begun
+from tests.episodes import begun, written
+from tests.report import evaluations
 from tests.report.evaluations import metrics_of_rows, result, run_of, workload_of, write_results
 
-CLUSTER = ClusterConfig(
-    single_core_speed=1_000_000,
-    memory_bandwidth=100e9,
-    numa_bandwidth=30e9,
-    network_bandwidth=20e6,
-    server_types=(
-        ServerType("small", 2, 0.17, 25.0, 1, 4, 8192),
-        ServerType("large", 1, 1.09, 45.0, 2, 16, 32768),
-    ),
-    power=Power(
-        idle_core_w=0.74,
-        busy_core_w=3.5,
-        memory_w_per_gb=0.3725,
-        pue=1.11,
-        carbon_intensity_g_per_kwh=410.0,
-    ),
-)
+CLUSTER = cluster_from_config(evaluations.CLUSTER, "cluster")
 POLICIES: dict[str, Kind] = {
     "learned": "learned",
     "greedy_objective_tuned_for_us": "baseline",
@@ -92,14 +74,7 @@ def finished_evaluation(
 ) -> Path:
     """Writes the files of an evaluation into a new folder and returns it.
 
-    Args:
-        folder: to be made.
-        policies: kinds by name.
-        episodes: of each policy.
-        workflows: of each episode.
-        functions: of each workflow.
-        gap: seconds between arrivals.
-        tenants: their declared shares; see `played`.
+    `tenants` have their declared shares; workflows arrive `gap` seconds apart; see `played`.
     """
     run = run_of(workload=workload_of(**(tenants or {})), episodes=episodes)
     rows = []
@@ -109,9 +84,8 @@ def finished_evaluation(
             finished = PlayedEpisode(env.state, OBJECTIVE, CLUSTER.power, env, 1.0, math.nan)
             metrics = {name: each.compute(finished) for name, each in metrics_of_rows().items()}
             rows.append(result(policy, episode, math.nan, 0, kind, "", **metrics))
-            name = recording_name(policy, 0, episode)
             (folder / "episodes").mkdir(parents=True, exist_ok=True)
-            write_episode(folder / "episodes" / f"{name}.json", episode_of(env, name, "a test"))
+            written(env, folder / "episodes" / f"{recording_name(policy, 0, episode)}.json")
     write_results(folder, run, rows)
     return folder
 

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from env.sim.episode.episode_file import write_episode
-from env.sim.episode.recording import episode_of
 from evaluation.contest import recording_name
 from evaluation.shares import shares_of
 from report.charts import pareto
+from tests.episodes import written
 from tests.recorded_worlds import shared
-from tests.report.evaluations import finished, result, run_of, write_page, write_results
+from tests.report.evaluations import SCENARIOS, finished, result, run_of, write_page, write_results
 from tests.report.recorded import finished_evaluation, write_training
 
 CHROMIUM = shutil.which("chromium")
@@ -37,13 +36,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = finished_evaluation(tmp_path_factory.mktemp("browser") / "run", tenants=TENANTS)
     write_training(folder)
     return write_page(folder)
-
-
-SCENARIOS = {
-    f"keep_alive={name} ratio={ratio:g}": {"keep_alive": name, "ratio": ratio}
-    for name in ("none", "lru")
-    for ratio in (0.3, 0.7)
-}
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +154,7 @@ def test_shares_are_those_of_the_policies_that_are_chosen(browser: Any, tmp_path
     folder = finished_evaluation(tmp_path / "run", orders, 1, tenants=dict.fromkeys("abc", 1.0))
     envs = {order: shared(order) for order in orders}
     for name, env in envs.items():
-        file = folder / "episodes" / f"{recording_name(name, 0, 0)}.json"
-        write_episode(file, episode_of(env, name, "a test"))
+        written(env, folder / "episodes" / f"{recording_name(name, 0, 0)}.json")
     with visited(browser, write_page(folder)) as page:
         for upper in ("fcfs", "stride"):
             page.select_option("#upper", upper)
@@ -207,12 +198,6 @@ def test_zooming(opened: Any) -> None:
     assert opened.evaluate(first_row_on_top)
 
 
-TIMES = """[...document.querySelectorAll("#gantt-times span")].map((one) => {
-  const {left, width} = one.getBoundingClientRect();
-  return [one.textContent, left + width / 2];
-})"""
-
-
 def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
     """Workflows are 5,000 s apart and take some hundred."""
     with visited(
@@ -225,7 +210,7 @@ def test_idle_time_is_folded_and_unfolded(browser: Any, tmp_path: Path) -> None:
         page.check("#fold")
         page.wait_for_function(f"{until} < {whole / 5}")
         assert page.evaluate(longest) == pytest.approx(before)  # nothing that runs is folded
-        assert "⋯" in [text for text, _ in page.evaluate(TIMES)]
+        assert "⋯" in page.inner_text("#gantt-times")
         page.uncheck("#fold")
         page.wait_for_function(f"{until} === {whole}")
 
@@ -263,12 +248,7 @@ def test_choosing_what_is_drawn_of_a_sweep(browser: Any, swept: Path) -> None:
 @pytest.mark.parametrize("kind", ["report", "swept"])
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_it_fits_and_is_readable(
-    browser: Any,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    kind: str,
-    width: int,
-    scheme: str,
+    browser: Any, request: pytest.FixtureRequest, tmp_path: Path, kind: str, width: int, scheme: str
 ) -> None:
     with visited(
         browser,

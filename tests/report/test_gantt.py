@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from env.sim.episode.episode_file import write_episode
-from env.sim.episode.recording import episode_of
 from report import palette
 from report.gantt import main
+from tests.episodes import GOLDEN, written
 from tests.recorded_worlds import world
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 MEMORY_WAITING = GOLDEN[3]
 
 
@@ -39,8 +37,8 @@ def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
 
 
 def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:
-    episode, target = tmp_path / "episode.json", tmp_path / "gantt.png"
-    write_episode(episode, episode_of(world("rr", keep_alive="fixed"), "world", "a test"))
+    target = tmp_path / "gantt.png"
+    episode = written(world("rr", keep_alive="fixed"), tmp_path / "episode.json")
     assert main([str(episode), "-o", str(target)]) == 0
     picture = np.asarray(Image.open(target))
     for colour in (palette.WARM, *palette.PHASES.values()):
@@ -77,10 +75,3 @@ def test_the_episode_and_a_device_are_not_overwritten(
         assert says in error and error.count("\n") == 1
     assert episode.read_bytes() == MEMORY_WAITING.read_bytes() and pipe.is_fifo()
     assert len(list(tmp_path.iterdir())) == 3
-
-
-def test_a_bad_file_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = tmp_path / "gantt.png"
-    assert main([str(tmp_path / "none.json"), "-o", str(target)]) == 2
-    assert "none.json: no such file" in capsys.readouterr().err
-    assert not target.exists()

@@ -1,4 +1,4 @@
-"""Who keeps promises surely, the cheapest who does, and what readers are told of that."""
+"""Promises: how they are written, who keeps them surely and most cheaply, what readers are told."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,9 @@ import pytest
 from rich.console import Console
 
 from agents.scheduler import Kind
-from evaluation.promise import Promise
+from env.base.errors import InputError
+from evaluation.promise import Promise, check_promises
+from evaluation.statistics import Estimate
 from report.files import write_files
 from report.promise import Judgement, answer, judge, promise_table
 from tests.report.evaluations import (
@@ -28,13 +30,11 @@ Played = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 
 
 def rows_of(played: Played, **kinds: Kind) -> pd.DataFrame:
-    rows = [
-        result(policy, episode, 1.0, 0, kinds.get(policy, "baseline"), scenario, **numbers)
-        for (scenario, policy), episodes in played.items()
-        for episode, numbers in enumerate(
-            {"slowdown": slowdown, "rent": rent} for slowdown, rent in episodes
-        )
-    ]
+    rows = []
+    for (scenario, policy), episodes in played.items():
+        where = {"kind": kinds.get(policy, "baseline"), "scenario": scenario}
+        for episode, (slowdown, rent) in enumerate(episodes):
+            rows.append(result(policy, episode, 1.0, slowdown=slowdown, rent=rent, **where))
     return pd.DataFrame(rows)
 
 
@@ -110,20 +110,15 @@ def test_references_are_no_answer() -> None:
 
 def test_what_has_no_number_is_not_kept() -> None:
     nan = float("nan")
-    unknown = judged(
-        {("", "a"): [(nan, 1.0), (nan, 1.0)], ("", "b"): [(9.0, 1.0), (9.0, 1.0)]}, "<3"
-    )
+    played = {("", "a"): [(nan, 1.0), (nan, 1.0)], ("", "b"): [(9.0, 1.0), (9.0, 1.0)]}
+    unknown = judged(played, "<3")
     assert {row.policy: row.verdict for row in unknown.rows} == {"a": "unknown", "b": "broken"}
     free = judged({("", "a"): [(1.0, nan), (1.0, nan)]}, "<3")
     assert (free.best, free.rows[0].verdict) == (None, "kept")
 
 
-def in_words(judgement: Judgement) -> str:
-    return " ".join(answer(judgement))
-
-
 def test_the_answer_names_who_where_and_how_surely() -> None:
-    told = in_words(judged(PLAYED, "<3.05"))
+    told = " ".join(answer(judged(PLAYED, "<3.05")))
     assert (
         "Cheapest that surely keeps slowdown < 3.05, with the whole 95% interval: "
         f"fair with {LARGE}, rent (USD) 4.2"
@@ -139,10 +134,10 @@ def test_the_answer_names_who_where_and_how_surely() -> None:
 
 def test_it_is_said_when_nobody_does() -> None:
     few = {key: PLAYED[key] for key in PLAYED if key[0] == SMALL}
-    told = in_words(judged(few, "<3.05"))
+    told = " ".join(answer(judged(few, "<3.05")))
     assert told.startswith("Nobody surely keeps slowdown < 3.05, with the whole 95% interval. Per")
     assert f"Perhaps: fair with {SMALL}, rent" in told
-    told = in_words(judged(few, "<3"))
+    told = " ".join(answer(judged(few, "<3")))
     assert told.startswith("Nobody surely keeps slowdown < 3, ") and "Perhaps" not in told
 
 
@@ -155,8 +150,12 @@ def test_nothing_is_cut_in_80_columns() -> None:
     assert all(word in text for word in (*scenario.split(), policy, "not sure")) and "…" not in text
 
 
-@pytest.mark.parametrize("bound", ["<3.05", "<0"])
-def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bound", "settling"), [("<3.05", 34), ("<0", None)])
+def test_files_of_an_evaluation(
+    bound: str, settling: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if settling is None:  # nor is a figure looked at
+        monkeypatch.setattr("report.page.write_figures", lambda *figures: [])
     scenarios = {name: {"count": number} for number, name in enumerate((SMALL, LARGE), 1)}
     run = run_of(scenarios=scenarios)
     results = write_results(tmp_path, run, rows_of(PLAYED))
@@ -164,11 +163,53 @@ def test_files_of_an_evaluation(bound: str, tmp_path: Path) -> None:
     write_files(tmp_path, run, results, WIDE, found)
     kept = json.loads((tmp_path / "promise.json").read_text())
     assert kept["keep"] == {"slowdown": bound}
-    assert (kept["best"] is None) == (bound == "<0")
-    assert (kept["perhaps"] is None) == (bound == "<0")
-    assert kept["settling"] == (None if bound == "<0" else 34)
+    assert kept["settling"] == settling
+    for key in ("best", "perhaps"):
+        assert (kept[key] is None) == (settling is None)
     assert [row["verdict"] for row in kept["rows"]] == [row.verdict for row in found.rows]
-    assert (tmp_path / "figures" / "promise-0.png").exists()
+    assert (tmp_path / "figures" / "promise-0.png").exists() == (settling is not None)
     page = (tmp_path / "report.html").read_text()
     assert ">What was promised</h2>" in page and 'id="promise-0"' in page
     assert f'<p class="finding">{answer(found)[0].replace("<", "&lt;")}' in page
+
+
+@pytest.mark.parametrize(
+    ("written", "low", "high", "verdict"),
+    [
+        ("<3", 1, 2, "kept"),
+        ("<3", 1, 3, "unsure"),
+        ("<=3", 1, 3, "kept"),
+        (">0.5", 0.5, 0.6, "unsure"),
+        (">=0.5", 0.5, 0.6, "kept"),
+    ],
+)
+def test_bounds(written: str, low: float, high: float, verdict: str) -> None:
+    assert Promise.of("J", written).verdict(Estimate((low + high) / 2, low, high)) == verdict
+
+
+NO_BOUNDS = ["3", "=3", "<", "<three", "<nan", "<1_0", "<\uff11", "<1e400", 3]
+
+
+@pytest.mark.parametrize("written", NO_BOUNDS)
+def test_what_is_no_promise(written: object) -> None:
+    with pytest.raises(ValueError, match=r"^J: one of <, <=, >, >= and a number is needed, found "):
+        Promise.of("J", written)
+
+
+@pytest.mark.parametrize(
+    ("written", "bound"), [("<0", 0), (">=-1.5", -1.5), ("< +.5", 0.5), ("<2.", 2), ("<=1E3", 1000)]
+)
+def test_how_a_bound_is_written(written: str, bound: float) -> None:
+    assert Promise.of("J", written).bound == bound
+
+
+@pytest.mark.parametrize(
+    ("metric", "minimised", "says"),
+    [
+        ("slowdown_p96", "rent", "keep.slowdown_p96: .*did you mean 'slowdown_p95'"),
+        ("slowdown", "rnt", "minimise: 'rnt' is no metric, did you mean 'rent'"),
+    ],
+)
+def test_what_is_no_metric(metric: str, minimised: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        check_promises([Promise(metric, "<", 3.0)], minimised, metrics_of_rows())

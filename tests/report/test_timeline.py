@@ -1,26 +1,23 @@
 """What a container went through, by hand and against the numbers of the golden episodes."""
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from env.base.errors import InputError
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import Lru
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.episode_file import read_episode, write_episode
-from env.sim.episode.recording import episode_of
+from env.sim.episode.episode_file import read_episode
 from env.sim.view.raw_env import RawEnv
-from report.timeline import PHASES, Timeline, read_timeline, timeline_of
+from report.timeline import PHASES, read_timeline, timeline_of
+from tests.episodes import GOLDEN, end, written
 from tests.recorded_worlds import trace, world
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[3], GOLDEN[5]
 
 
@@ -39,14 +36,6 @@ def test_times_are_those_of_the_episode(path: Path) -> None:
         if run.server_start_time:
             waited = container["ready_time"] - container["submission_time"]
             assert waited == pytest.approx(run.server_start_time, abs=1e-9)
-    for phase in PHASES:
-        assert (timeline.containers[phase.end] >= timeline.containers[phase.begin]).all()
-
-
-def of_world(env: RawEnv, folder: Path) -> Timeline:
-    """Recorded, written and read again."""
-    write_episode(folder / "episode.json", episode_of(env, "a world", "a test"))
-    return read_timeline(folder / "episode.json")
 
 
 def test_every_phase_of_a_queued_world(tmp_path: Path) -> None:
@@ -59,7 +48,7 @@ def test_every_phase_of_a_queued_world(tmp_path: Path) -> None:
     rules = Rules(order=FIRST_COME, keep_alive=Lru())
     images = Images.by_name([resize], 2.0)
     env = RawEnv([0.0, 5.0, 50.0], [resize] * 3, cluster, record=True, rules=rules, images=images)
-    timeline = of_world(env, tmp_path)
+    timeline = read_timeline(written(env, tmp_path / "episode.json"))
     moments = ("submission_time", *(phase.end for phase in PHASES))
     assert timeline.containers[list(moments)].values.tolist() == [
         [0.0, 0.0, 20.0, 22.0, 22.0, 22.0, 32.0],
@@ -80,7 +69,7 @@ def test_every_phase_of_a_queued_world(tmp_path: Path) -> None:
 def test_times_of_any_world(tmp_path: Path, order: str) -> None:
     """Each run is shown, its phases in order, and no row holds two containers at once."""
     for env in (world(order, "hourly", "lru"), trace(order)):
-        timeline = of_world(env, tmp_path)
+        timeline = read_timeline(written(env, tmp_path / "episode.json"))
         containers, warm = timeline.containers, timeline.warm
         assert len(containers) == len(env.runs) and len(warm) > 0
         for phase in PHASES:
@@ -105,25 +94,12 @@ def test_the_queue_for_memory() -> None:
     assert timeline.flow_times.tolist() == [12.0, 19.0, 13.0, 9.0]
 
 
-def test_an_impossible_episode_is_refused_with_its_name(tmp_path: Path) -> None:
-    """The second decision is about workflow 1; the file places workflow 2."""
-    document = json.loads(MEMORY_WAITING.read_text())
-    actions = document["actions"]
-    actions[1], actions[2] = actions[2], actions[1]
-    path = tmp_path / "changed.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"changed\.json: actions\.1: places workflow 2"):
-        read_timeline(path)
-
-
 def test_leases_cover_what_runs_and_add_up_to_the_rent() -> None:
     """On a server of 0.6 USD/h: 10 s from 0 s, within the first hour again, and as that ends."""
     cluster = ClusterConfig(1_000, 1e9, 1e9, 1e9, (ServerType("box", 2, 0.6, 1.0, 1, 2, 2048),))
     work = WorkflowTemplate("w", [10_000], [1024], [1], [], [])
     env = RawEnv([0.0, 3595.0, 7200.0], [work] * 3, cluster, record=True)
-    while not env.done:
-        env.step("box", 0, 0, 1024)
-    timeline = timeline_of(env, "leases")
+    timeline = timeline_of(end(env), "leases")
     # The second one ends after the hour, so another is paid.
     assert timeline.leases[["node", "nodes", "begin", "end"]].values.tolist() == [
         [0, 1, 0.0, 7200.0],

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from env.sim.episode.episode_file import write_episode
-from env.sim.episode.recording import episode_of
-from report.timeline import read_timeline
+from report.timeline import read_timeline, timeline_of
 from report.trace import main, trace_of
+from tests.episodes import GOLDEN
 from tests.recorded_worlds import world
 
-GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("*.json"))
 CHAIN, MEMORY_WAITING, RANDOM_GRAPH = GOLDEN[1], GOLDEN[3], GOLDEN[5]
 METADATA = {
     "process_name": ("name", str),
@@ -64,41 +62,31 @@ def named(trace: dict[str, Any], kind: str) -> dict[int, list[str]]:
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_the_format_is_kept(path: Path) -> None:
-    check_format(json.loads(json.dumps(trace_of(read_timeline(path)), allow_nan=False)))
+def test_the_format_is_kept(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "trace.json"
+    assert main([str(path), "-o", str(target)]) == 0
+    check_format(json.loads(target.read_text()))
+    assert capsys.readouterr().out == f"trace: {target}\n"
 
 
-def test_other_worlds_tell_queue_cold_starts_and_warm_containers_apart(tmp_path: Path) -> None:
-    path = tmp_path / "world.json"
-    write_episode(path, episode_of(world("rr", keep_alive="lru", patience=30.0), "world", ""))
-    trace = json.loads(json.dumps(trace_of(read_timeline(path)), allow_nan=False))
+def test_other_worlds_tell_queue_cold_starts_and_warm_containers_apart() -> None:
+    timeline = timeline_of(world("rr", keep_alive="lru", patience=30.0), "world")
+    trace = json.loads(json.dumps(trace_of(timeline), allow_nan=False))
     check_format(trace)
     phases = {event["cat"] for event in trace["traceEvents"] if event["ph"] == "X"}
-    assert phases == {
-        "container",
-        "central queue",
-        "server cold start",
-        "container cold start",
-        "transfer",
-        "running",
-        "warm and idle",
-    }
+    starts = {"server cold start", "container cold start", "transfer"}
+    assert phases == {"container", "central queue", *starts, "running", "warm and idle"}
     assert ["central queue"] in named(trace, "process_name").values()
-    waiting = [
-        event["args"]["functions"]
-        for event in trace["traceEvents"]
-        if event["name"] == "central queue" and event["ph"] == "C"
-    ]
+    counters = [event for event in trace["traceEvents"] if event["ph"] == "C"]
+    waiting = [each["args"]["functions"] for each in counters if each["name"] == "central queue"]
     assert waiting[0] == waiting[-1] == 0 and max(waiting) > 1
 
 
 def test_processes_are_servers_and_threads_numa_nodes() -> None:
     trace = trace_of(read_timeline(CHAIN))
     assert list(named(trace, "process_name").values()) == [["small 0"], ["large 0"]]
-    assert list(named(trace, "thread_name").values()) == [
-        ["NUMA node 0", "NUMA node 1"],
-        ["NUMA node 0"],
-    ]
+    first, second = "NUMA node 0", "NUMA node 1"
+    assert list(named(trace, "thread_name").values()) == [[first, second], [first]]
 
 
 def test_the_phases_of_a_container_in_microseconds() -> None:
@@ -130,10 +118,3 @@ def test_counters_of_cpu_memory_and_queue() -> None:
     waiting = [(0, 0), (2_000_000, 1), (3_000_000, 2), (12_000_000, 1), (13_000_000, 0)]
     assert counters["NUMA node 0 queue"] == waiting
     assert counters["NUMA node 0 CPU (%)"][-1][1] == 0
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = tmp_path / "trace.json"
-    assert main([str(CHAIN), "-o", str(target)]) == 0
-    check_format(json.loads(target.read_text()))
-    assert capsys.readouterr().out == f"trace: {target}\n"

@@ -10,21 +10,9 @@ from omegaconf import OmegaConf
 from env.base.errors import InputError
 from run.composing import as_text, expanded, of_resumed, parsed
 
-NASTY = (
-    st.lists(
-        st.sampled_from(
-            [
-                "${",
-                "\\${",
-                "null",
-                "1",
-                *"=@#[]{},()$~:;&!?*|<>.%-`\t\\'\"a \N{LATIN SMALL LETTER SHARP S}",
-            ]
-        )
-    )
-    .map("".join)
-    .filter(lambda text: text != "???")
-)
+SIGNS = "=@#[]{},()$~:;&!?*|<>.%-`\t\\'\"a \N{LATIN SMALL LETTER SHARP S}"
+NASTY = st.lists(st.sampled_from(["${", "\\${", "null", "1", *SIGNS])).map("".join)
+NASTY = NASTY.filter(lambda text: text != "???")
 """But for what OmegaConf takes for a value that is missing, whatever stands around it."""
 
 

@@ -81,10 +81,7 @@ def test_a_run_that_is_stopped_before_it_began_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("given_up", "code"),
-    [
-        (SystemExit("error: nothing came to an end"), 1),
-        (InputError("nothing came to an end"), 2),
-    ],
+    [(SystemExit("error: nothing came to an end"), 1), (InputError("nothing came to an end"), 2)],
 )
 def test_a_run_that_gives_up_says_why_and_leaves_nothing(
     given_up: BaseException, code: int, elsewhere: Path, in_process: InProcess
@@ -113,10 +110,7 @@ def test_results_of_a_run_are_known_without_what_is_written_first(
     [
         (["cluster=hetero_numa", "algo=ppo", "seed=3"], "hetero_numa-ppo-seed3"),
         (["cluster=tiny", "workflow=tiny", "episodes=2"], "tiny-episodes2"),
-        (
-            ["policy=outputs/2030-01-31/12-00-00_ppo-seed1/policy", "episodes=3"],
-            "ppo-seed1-episodes3",
-        ),
+        (["policy=outputs/2030-01-31/12-00-00_ppo/policy", "episodes=3"], "ppo-episodes3"),
         (["policy=[hetero_numa,real_workflows]"], "hetero_numa+real_workflows"),
         (["baselines=[rules/mine.py:MyRule,greedy_per_core]"], "MyRule+greedy_per_core"),
         (["sweep={lease: [hourly,always]}", "resume=outputs/x"], ""),

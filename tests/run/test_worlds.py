@@ -61,14 +61,7 @@ def test_a_specification_makes_the_same_environment() -> None:
     ("overrides", "says"),
     [
         (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
-        (["objective.time_weight=-1"], "objective.time_weight"),
-        (["seed=1,2"], "several values are for -m"),
         (["algo.epochs=3"], "algo.epochs: without effect, an environment does not train"),
-        (["workload.seed=3"], "workload.seed: without effect, seed says it"),
-        (
-            ["lease=always", "objective.time_weight=0"],
-            "nothing is paid, so cost alone is no objective",
-        ),
         (["agents=hierarchical"], "agents: memory, placer, server_small, "),
         ("cluster=tiny", "overrides: a list of texts is needed, found 'cluster=tiny'"),
         ([1], "overrides: a list of texts is needed, found a list of 1"),

@@ -61,10 +61,7 @@ def test_good_input() -> None:
     ("changes", "message"),
     [
         ({"title": 3}, "title: Input should be a valid string, found 3"),
-        (
-            {"frame": {"kind": "square", "side": True}},
-            "frame.side: a number is needed, found True",
-        ),
+        ({"frame": {"kind": "square", "side": True}}, "frame.side: a number is needed, found True"),
         ({"title": "???"}, "title: missing, it has no default and must be given"),
         ({"style": "doted"}, "style: Input should be 'plain' or 'dotted', found 'doted'"),
         (
@@ -72,10 +69,7 @@ def test_good_input() -> None:
             "shapes.a: Input tag 'circel' found using 'kind' does not match any of the expected "
             "tags: 'circle', 'square'",
         ),
-        (
-            {"shapes": {"a": {"radius": 1}}},
-            "shapes.a.kind: missing, required",
-        ),
+        ({"shapes": {"a": {"radius": 1}}}, "shapes.a.kind: missing, required"),
         (
             {"shapes": {"a": {"kind": "square"}}, "layers": [{"kind": "circle"}]},
             "shapes.a.side, layers.0.radius: missing, required",
@@ -88,10 +82,7 @@ def test_good_input() -> None:
             {"frame": {"kind": "square", "side": float("nan")}},
             "frame.side: Input should be a finite number, found nan",
         ),
-        (
-            {"dashes": []},
-            "dashes: Tuple should have at least 2 items after validation, not 0",
-        ),
+        ({"dashes": []}, "dashes: Tuple should have at least 2 items after validation, not 0"),
         ({"zzz": 2}, f"zzz: unknown key, allowed: {KEYS}"),
         ({"evry": 2}, "evry: unknown key, did you mean 'every'?"),
     ],

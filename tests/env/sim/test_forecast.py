@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.placing import place
-from env.sim.forecast.candidates import (
-    forecast_candidate,
-    forecast_placements,
-    update_finish_bounds,
-)
-from env.sim.state.records import CANDIDATE, NONE
+from env.sim.forecast.candidates import forecast_placements, update_finish_bounds
 from env.sim.view.raw_env import RawEnv
 from tests.episodes import begun
+from tests.recorded_worlds import FUNDING
 from tests.recount import containers_of
 
 SPEED = 1_000_000
@@ -55,16 +50,6 @@ def in_need(rng: np.random.Generator, template: WorkflowTemplate) -> WorkflowTem
     return replace(template, resources={"gpu": gpu, "license": rng.choice([0, 1, 2], count)})
 
 
-FUNDING = Funding(
-    tenants={
-        "a": Grant(tickets=5),
-        "b": Grant(tickets=2, currency="group"),
-        "c": Grant(tickets=1, currency="group"),
-    },
-    currencies={"group": Grant(tickets=4)},
-)
-
-
 def shared(
     rng: np.random.Generator, cluster: ClusterConfig, count: int
 ) -> tuple[ClusterConfig, dict[str, Any]]:
@@ -98,23 +83,6 @@ def random_decision(env: RawEnv, rng: np.random.Generator) -> tuple[int, int]:
 def tolerance(span: float) -> float:
     """Seconds by which a forecast `span` seconds ahead may be early (forecast/play_node.py)."""
     return 1e-3 + 1e-4 * span
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_servers_that_were_never_rented_stand_for_each_other(seed: int) -> None:
-    env, rng = random_env(seed)
-    twins = 0
-    while not env.done:
-        found = forecast_placements(env.state, env.current_function.memory_req)
-        each = found.copy()
-        for node in range(len(each)):
-            forecast_candidate(env.state, len(env.state.containers) - 1, node, each[node])
-        for field in set(CANDIDATE.names) - {"twin"}:
-            np.testing.assert_array_equal(found[field], each[field])
-        twins += (found["twin"] != NONE).sum()
-        node, memory_alloc = random_decision(env, rng)
-        env.step(*env.place_of(node), memory_alloc)
-    assert twins > 0
 
 
 @pytest.mark.parametrize(("named", "by_tickets"), [(False, False), (True, False), (True, True)])
@@ -165,17 +133,10 @@ def by_function(env: RawEnv, node: int) -> dict[int, np.void]:
 def later_ends(
     env: RawEnv, fork: RawEnv, node: int, bounds: np.ndarray, critical: np.ndarray
 ) -> tuple[float, float, float]:
-    """How much later the containers of `env` on a node end in `fork`, and a tolerance.
+    """How much later the containers of `env` on a node end in `fork`, in which one was placed.
 
-    Args:
-        env: before the placement.
-        fork: after it, forecast.
-        node: where it was.
-        bounds: finish bounds of the workflow slots before it.
-        critical: their critical paths.
-
-    Returns:
-        (growths of their ends / critical paths, each times its share of (slack + growth), near).
+    Growths of their ends / critical paths, each times its share of (slack + growth), a tolerance.
+    `bounds` are the finish bounds of the workflow slots before, `critical` their critical paths.
     """
     ends = ends_tight = near = 0.0
     after = by_function(fork, node)

@@ -19,7 +19,7 @@ from env.sim.state.records import PLACE
 from env.sim.view.raw_env import RawEnv
 from tests.env import small
 from tests.env.small import functions
-from tests.episodes import begun
+from tests.episodes import begun, end
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=0.5, pue=1.2, carbon_intensity_g_per_kwh=500.0
@@ -45,10 +45,8 @@ def played(
 ) -> RawEnv:
     """The episode of single functions: (time, tenant, seconds), all on the first server."""
     times, tenants, seconds = zip(*arrivals, strict=True)
-    env = begun(times, [single(each) for each in seconds], config, tenants=tenants, rules=rules)
-    while not env.done:
-        env.step("s", 0, 0, 512)
-    return env
+    templates = [single(each) for each in seconds]
+    return end(begun(times, templates, config, tenants=tenants, rules=rules))
 
 
 def accounts(env: RawEnv, field: str) -> list[list[float]]:

@@ -124,7 +124,6 @@ def test_in_the_queue_the_memory_of_the_image_counts() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"gpu": -1}, "found -1"),
         ({"a gpu": 1}, "found 'a gpu'"),
         ({"memory": 1}, "'memory' has a key of its own, another name is needed"),
     ],

@@ -1,4 +1,4 @@
-"""Traces under queued dispatch, followed by hand: caches, preemption, starvation, streaming."""
+"""Traces under queued dispatch, by hand: caches, forecasts, preemption, starvation, streaming."""
 
 from collections.abc import Iterator
 
@@ -11,6 +11,7 @@ from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
 from agents.order.heft import Heft
 from agents.order.rr import RoundRobin
+from agents.order.sjf import Sjf
 from agents.order.srtf import Srtf
 from benchmarks.trace_player import Requests, Simulation, simulate
 from env.base.errors import InputError
@@ -20,17 +21,17 @@ from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAliv
 from env.sim.declared.ordering import Order
 from env.sim.declared.rules import KeepAlive, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.node.idle_forecast import next_idle_time
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from tests.env.small import functions, ten_second_bins
+from tests.env.small import chain, cluster_of, functions, ten_second_bins
 from tests.recount import most_memory
 
 SPEED = 1_000_000
 
 
-def cluster(memory: int, servers: int = 1, cpu: int = 4) -> ClusterConfig:
-    kind = ServerType("server", servers, 0.0, 0.0, 1, cpu, memory)
-    return ClusterConfig(SPEED, 1e9, 1e9, 1e9, (kind,))
+def cluster(memory: int, cpu: int = 4) -> ClusterConfig:
+    return cluster_of(ServerType("server", 1, 0.0, 0.0, 1, cpu, memory), speed=SPEED)
 
 
 def profiles(*functions: tuple[float, float, int]) -> FunctionProfiles:
@@ -262,3 +263,96 @@ def test_images_that_are_wrong_are_refused(
     template = functions(10, memory=8, name="one")
     with pytest.raises(InputError, match=says):
         Images(np.array(cold_start), {template: np.array(of)}, np.array(memory))
+
+
+ORDER = (1, 0, 0)
+
+
+def test_what_repeats_is_repeated_and_a_long_idle_time_follows_a_short_one() -> None:
+    for count in (1, 5):
+        assert next_idle_time(np.array([18_000.0] * count), ORDER) == 18_000.0
+    rng = np.random.default_rng(0)
+    times = 18_000.0 + 3_600.0 * np.tile([-1.0, 1.0], 12) + rng.normal(0.0, 60.0, 24)
+    assert next_idle_time(times, ORDER) == pytest.approx(14_400.0, rel=0.1)
+    assert next_idle_time(times[:-1], ORDER) == pytest.approx(21_600.0, rel=0.1)
+
+
+def test_a_container_is_started_ahead_of_the_forecast() -> None:
+    """Idle for 300 s each time where the histogram ends at 100 s: started after 0.85 * 300 s."""
+    policy = ten_second_bins(10, margin=0.1)
+    known = profiles((1.0, 2.0, 1))
+    # Cold starts of 2 s and executions of 1 s: ends at 3, 306, 609; then at 910 and, late, at 1256.
+    times = [0.0, 303.0, 606.0, 909.0, 1256.0]
+    requests = trace(known, [(time, 0, 1.0) for time in times])
+    played = simulate(requests, cluster(4), Rules.always_up(Fcfs(), policy))
+    # The last comes 346 s after the fourth's end, one second after the container has gone.
+    assert played.cold_start.tolist() == [2.0, 2.0, 2.0, 0.0, 2.0]
+
+
+ONE_NODE = cluster_of(ServerType("s", 1, 0.0, 0.0, 1, 8, 100))
+
+
+def test_all_images_that_become_idle_together_get_their_forecasts() -> None:
+    """Of a workflow of three sources, started anew after 994 s of idle time each."""
+    three = functions(1000, 1000, 1000)
+    queueing = Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+    images = Images(np.array([5.0, 5.0, 5.0]), {three: np.array([2, 0, 1])})
+    # Cold starts of 5 s and executions of 1 s: the first ends are at 6.
+    env = RawEnv(
+        [0.0, 1000.0, 2000.0, 3000.0], [three] * 4, ONE_NODE, rules=queueing, images=images
+    )
+    assert env.runs["warm"].tolist() == [0] * 9 + [1] * 3
+    assert env.state.images["keep_until"] == pytest.approx([994.0 * 1.15] * 3)
+
+
+def test_a_container_is_kept_by_the_forecast_that_its_successor_asked_for() -> None:
+    """The idle time of 0 s between two functions of one image is repeated: nothing is kept."""
+    single, pair = functions(1000), chain(1000, 1000)
+    policy = ten_second_bins(1, margin=0.1).model_copy(update={"forecast_order": (4, 0, 0)})
+    images = Images(np.array([5.0]), {single: np.array([0]), pair: np.array([0, 0])})
+    # 1000 s after each end; the third end, at 2018, is the first that knows it.
+    env = RawEnv(
+        [0.0, 1006.0, 2012.0, 3018.0],
+        [single] * 3 + [pair],
+        ONE_NODE,
+        rules=Rules.always_up(Fcfs(), policy, "first_fit"),
+        images=images,
+    )
+    assert env.runs["warm"].tolist() == [0, 0, 0, 1, 0]
+    assert env.runs["end_time"].tolist() == [6.0, 1012.0, 2018.0, 3019.0, 3025.0]
+
+
+def test_the_history_leaves_the_windows_of_the_last_idle_times() -> None:
+    """One function became frequent again, the other did not."""
+    known = profiles((1.0, 2.0, 1), (1.0, 2.0, 1))
+    moments = [(time, 1, 1.0) for time in (-1000.0, -699.0, -398.0)]
+    moments += [(time, 0, 1.0) for time in (-1000.0, -699.0, *np.arange(-398.0, -350.0, 6.0))]
+    rules = Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+    simulation = Simulation(known, ONE_NODE, rules)
+    simulation.learn(trace(known, sorted(moments)))
+    assert simulation.state.images["prewarm_after"].tolist() == [0.0, 300.0 * 0.85]
+    assert simulation.state.images["keep_until"].tolist() == [11.0, 300.0 * 1.15]
+
+
+# The small example of the FuncSched paper, worked by hand, on one server of 2 units of memory: F1
+# to F4 arrive at 0 in this order; F1 to F3 start cold, F4 alone is warm.
+EXAMPLE = profiles((0.5, 3.5, 1), (0.5, 3.5, 1), (0.25, 5.75, 2), (1.0, 0.0, 2))
+REQUESTS = [(0.0, 0, 0.5), (0.0, 1, 0.5), (0.0, 2, 0.25), (0.0, 3, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("order", "completions", "mean"),
+    [
+        # F1 and F2 take F4's memory, F3 needs all of it: 4, 4, then 4 + 6, then 10 + 1.
+        (Fcfs(), [4.0, 4.0, 10.0, 11.0], 7.25),
+        # F3 first, then F1 and F2 together, then F4.
+        (Sjf(), [10.0, 10.0, 6.0, 11.0], 9.25),
+        # P = 4, 4, 12, 2: F4 first, in its warm container.
+        (FuncSched(starve_threshold=60.0), [5.0, 5.0, 11.0, 1.0], 5.5),
+    ],
+)
+def test_the_example_of_funcsched(order: Order, completions: list[float], mean: float) -> None:
+    rules = Rules.always_up(order, Lru())
+    requests = simulate(trace(EXAMPLE, REQUESTS), cluster(2), rules, warm=[(0, 3)])
+    assert requests.completion.tolist() == completions
+    assert requests.completion.mean() == mean

@@ -19,12 +19,11 @@ from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
-from run.command import PROJECT
 from tests.documents import Change, at, left_out, put
 from tests.env.small import chain, cluster_of, functions
+from tests.episodes import GOLDEN
 from tests.recorded_worlds import shared, trace, world
 
-GOLDEN = sorted((PROJECT / "tests" / "golden").glob("*.json"))
 BY_NAME = dict(zip(("chain", "speeds", "memory", "lease", "graph"), GOLDEN[1:], strict=True))
 LATE = 1e7
 """Seconds: float64 tells moments 2e-9 s apart here; so much do differences of times lose."""
@@ -177,6 +176,11 @@ def test_no_number_can_be_changed_unseen(episodes: dict[str, EpisodeFile], name:
     assert unseen <= UNTOLD[name]
 
 
+RUNS, SERVER, WARM = (
+    ("expected", *keys) for keys in (("runs",), ("servers", 0), ("warm_containers", 0))
+)
+
+
 def _first_run(fields: Any, **of: Any) -> Change:
     """Other fields of the first run that has certain ones."""
 
@@ -225,50 +229,18 @@ def _swap(document: Any) -> None:
             ["function 2", "submission_time", "20.1 is due"],
         ),
         ("chain", _shift(3, -8.0, "server_start_time"), ["server_start_time is 0.0", "8.0"]),
-        (
-            "memory",
-            put("expected", "runs", 1, "start_time", to=5.0),
-            ["workflow 1", "no container makes room"],
-        ),
-        (
-            "lease",
-            put("expected", "servers", 0, "lease_expiration_time", to=20050.0),
-            ["after the lease ends"],
-        ),
-        (
-            "chain",
-            put("expected", "runs", 0, "memory_allocated_mb", to=10_000),
-            ["10000 MB", "8192"],
-        ),
-        (
-            "chain",
-            put("expected", "runs", 1, "server_index", to=4),
-            ["small 4 node 0, which does not exist"],
-        ),
+        ("memory", put(*RUNS, 1, "start_time", to=5.0), ["workflow 1", "no container makes room"]),
+        ("lease", put(*SERVER, "lease_expiration_time", to=20050.0), ["after the lease ends"]),
+        ("chain", put(*RUNS, 0, "memory_allocated_mb", to=10_000), ["10000 MB", "8192"]),
+        ("chain", put(*RUNS, 1, "server_index", to=4), ["small 4 node 0, which does not exist"]),
         ("speeds", _swap, ["comes before"]),
         # Cold starts: 2.5 s of a container, 20 or 30 s of a server.
         ("at once", _first_run({"container_cold_start_time": 1.5}), ["is 1.5, 2.5 is due"]),
-        (
-            "at once",
-            _first_run({"warm": True}, warm=False),
-            ["starts warm on a server that was off"],
-        ),
-        (
-            "at once",
-            _first_run({"dispatch_time": 1.0}),
-            ["submitted at 0.0, but dispatched at 1.0"],
-        ),
+        ("at once", _first_run({"warm": True}, warm=False), ["warm on a server that was off"]),
+        ("at once", _first_run({"dispatch_time": 1.0}), ["at 0.0, but dispatched at 1.0"]),
         ("asked", _first_run({"server_type": "tiny"}), ["tiny", "does not exist"]),
-        (
-            "queued",
-            put("expected", "warm_containers", 0, "end_time", to=3000.0),
-            ["warm_containers.0: idle for more than 40.0 s"],
-        ),
-        (
-            "queued",
-            put("expected", "servers", 0, "lease_seconds", to=600.0),
-            ["server small 0: 0.166667 hours rented"],
-        ),
+        ("queued", put(*WARM, "end_time", to=3000.0), ["warm_containers.0: idle for more"]),
+        ("queued", put(*SERVER, "lease_seconds", to=600.0), ["server small 0: 0.166667 hours"]),
         ("asked", lambda document: document["actions"].pop(), ["actions: ", "runs"]),
         ("trace", put("workflows", 0, "work", to=9), ["operations"]),
         # Of those that wait the smallest rank goes, and of tenants within each alone.
@@ -297,14 +269,14 @@ def test_a_moment_that_is_far_too_late_is_seen_at_once(
     episodes: dict[str, EpisodeFile], late: float
 ) -> None:
     """Leases of servers that are always up are not renewed one by one up to it."""
-    assert _changed(episodes["queued"], put("expected", "runs", -1, "end_time", to=late))
+    assert _changed(episodes["queued"], put(*RUNS, -1, "end_time", to=late))
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path) for path in GOLDEN]) == 0
     assert capsys.readouterr().out == ""
     bad, document = tmp_path / "bad.json", read_episode(BY_NAME["lease"]).model_dump(by_alias=True)
-    put("expected", "servers", 0, "lease_seconds", to=10800.0)(document)
+    put(*SERVER, "lease_seconds", to=10800.0)(document)
     write_episode(bad, EpisodeFile.model_validate(document))
     assert main([str(bad)]) == 1
     assert capsys.readouterr().out.splitlines() == [

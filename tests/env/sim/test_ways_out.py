@@ -15,10 +15,11 @@ from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.endings import bring_back, drain, skip_function, take_down
 from env.sim.events.engine import play
-from env.sim.events.submissions import end_function
+from env.sim.events.submissions import end_function, schedule_arrival
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.node.keep_alive import prewarm
-from env.sim.state.records import COMPLETED, FAILED, KILLED
+from env.sim.state.records import ARRIVAL, COMPLETED, FAILED, KILLED, LEASE_END, NONE
+from env.sim.state.timers import set_timer
 from env.sim.view.raw_env import RawEnv
 from tests.env.small import cluster_of, functions
 from tests.episodes import begun
@@ -354,3 +355,40 @@ def test_the_five_states_of_a_server() -> None:
     assert state_names(env) == ["off", "off"]
     drain(env.state, 0)
     assert state_names(env) == ["draining", "off"]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_server_goes_down_and_comes_back_a_hundred_times_at_one_moment(world: str) -> None:
+    """Two functions of 4,000 s, for which a server is leased for two hours.
+
+    One is placed on server 0 each time, while the other is to be decided.
+    """
+    long = WorkflowTemplate("long", [4_000_000], [3], [1], NO_EDGES, [])
+    images = Images(np.array([5.0]), {long: np.array([0])})
+    env = RawEnv([0.0, 0.0], [long, long], CLUSTER, rules=WORLDS[world], images=images)
+    for _ in range(100):
+        env.step("s", 0, 0, 3)
+        take_down(env.state, 0)
+        bring_back(env.state, 0)
+        go_on(env)
+        assert env.time == 0.0
+        assert env.state.cluster[0]["timers_size"] <= len(env.state.timers)
+    for server in (0, 1):
+        env.step("s", server, 0, 3)
+    assert env.done
+    end = 4_015.0 if "hourly" in world else 4_005.0
+    assert [workflow.completion_time for workflow in env.workload.workflows] == [end, end]
+    assert env.total_rent == pytest.approx(0.0 if "unpaid" in world else 102 * 2 * 0.36)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_arrival_takes_the_place_of_timers_that_are_out_of_date(world: str) -> None:
+    """As when a trace goes on."""
+    env = RawEnv([0.0, 50.0], [CHAIN, PROBE], CLUSTER, rules=WORLDS[world], images=IMAGES)
+    cluster, timers = env.state.cluster, env.state.timers
+    while cluster[0]["timers_size"] < len(timers):
+        set_timer(env.state, 60.0, LEASE_END, 0, NONE)
+    schedule_arrival(env.state, 1)
+    left = timers[: cluster[0]["timers_size"]]
+    assert left["index"].min() > NONE
+    assert left["time"][left["major"] == ARRIVAL].tolist() == [50.0, 50.0]

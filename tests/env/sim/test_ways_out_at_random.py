@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -35,9 +35,9 @@ from env.sim.state.records import (
     TAKE_HISTORY,
 )
 from env.sim.view.raw_env import RawEnv
-from tests.env.sim.test_world_against_reference import World, worlds
 from tests.recount import assert_recounted, most_memory
 from tests.reference_inputs import mean
+from tests.strategies import World, worlds
 
 
 @dataclass
@@ -98,20 +98,21 @@ class Troubled:
 
     def _held(self, function: int) -> bool:
         """Whether a server in service has a node that holds a function when it is empty."""
-        state, queued = self.env.state, self.world.dispatch == "queued"
+        state, queued = self.env.state, self.env.rules.order is not None
         memory = state.images["memory"][state.waiting["image"]] if queued else None
-        distinct = list({id(each): each for each in self.world.templates}.values())
-        holds = holders(distinct, self.world.cluster, memory)
+        episode = self.world.episode
+        holds = holders(list(episode.declared), episode.cluster, memory)
         in_service = state.servers["type"][state.servers["condition"] == IN_SERVICE]
         return bool(holds[state.functions[function]["declared"], in_service].any())
 
     def _place(self) -> None:
         state = self.env.state
         function = int(state.cluster[0]["deciding"])
-        if self.world.dispatch == "immediate":
+        queued = self.env.rules.order is not None
+        if not queued:
             assert function == next(each for each in self._waiting() if self._held(each))
         own = int(state.functions[function]["memory_req"])
-        need = need_of(state, function) if self.world.dispatch == "queued" else 1
+        need = need_of(state, function) if queued else 1
         candidates = [node for node in range(len(state.nodes)) if suits(state, node, need)]
         node = candidates[int(self.random.integers(len(candidates)))]
         most = self.world.node_memories[node]
@@ -166,8 +167,10 @@ def test_whatever_happens_all_records_agree_and_every_function_ends_once(
         patch.setattr(idle_forecast, "next_idle_time", mean)
         patch.setattr(history, "ROOM", 1)
         patch.setattr(with_rules, "WARM", 1)
-        episode = world.arrival_times, world.templates, world.cluster
-        env = RawEnv(*episode, rules=world.rules, images=world.images)
+        # Of what is declared, not drawn: nothing runs for less.
+        workload = replace(world.episode.workload, work=())
+        env = RawEnv.of(replace(world.episode, workload=workload))
+        env.state = history.listening(env.state)  # also where functions have no images
         # The constructor has played on to the first decision: trouble comes from time 0.
         reset(env.state)
         troubled = Troubled(env, world, np.random.default_rng(seed), likely)
@@ -177,33 +180,30 @@ def test_whatever_happens_all_records_agree_and_every_function_ends_once(
 
 def check_ends(troubled: Troubled) -> None:
     """Every function has ended once, and nothing ran where and when nothing could."""
-    state, world = troubled.env.state, troubled.world
+    state, episode = troubled.env.state, troubled.world.episode
     runs = history.runs_of(np.concatenate(troubled.history))
-    completed = Counter(
-        (int(run["wf_id"]), int(run["fn_id"])) for run in runs if run["outcome"] == COMPLETED
-    )
-    killed = Counter(
-        (int(run["wf_id"]), int(run["fn_id"])) for run in runs if run["outcome"] == KILLED
+    completed, killed = (
+        Counter(runs[["wf_id", "fn_id"]][runs["outcome"] == outcome].tolist())
+        for outcome in (COMPLETED, KILLED)
     )
     per_slot = int(state.cluster[0]["functions_per_slot"])
-    for wf_id, template in enumerate(world.templates):
+    for wf_id, template in enumerate(episode.workload.templates):
         for fn_id in range(template.function_count):
             record = state.functions[int(state.slot_of[wf_id]) * per_slot + fn_id]
             assert record["state"] in (FINISHED, SKIPPED)
             assert completed[wf_id, fn_id] == (record["state"] == FINISHED)
             assert killed[wf_id, fn_id] == record["attempt"]
-    assert state.cluster[0]["finished_workflows"] == len(world.templates)
+    assert state.cluster[0]["finished_workflows"] == len(episode.workload.templates)
     for run in runs:
         for condition, begin, end in troubled.outages[int(state.nodes[run["node"]]["server"])]:
             assert not begin < run["dispatch_time"] < end
             if condition == DOWN:
                 assert run["end_time"] <= begin or run["dispatch_time"] >= end
-    if world.dispatch == "queued":
-        speed = max(
-            kind.single_core_speed or world.cluster.single_core_speed
-            for kind in world.cluster.server_types
-        )
-        least = state.waiting["execution"] * world.cluster.single_core_speed / speed
+    if episode.rules.order is not None:
+        reference = episode.cluster.single_core_speed
+        kinds = episode.cluster.server_types
+        speed = max(kind.single_core_speed or reference for kind in kinds)
+        least = state.waiting["execution"] * reference / speed
         for node, memory in enumerate(state.nodes["memory"]):
             assert most_memory(runs, node) <= memory
         check_runs(runs, least)
@@ -212,9 +212,7 @@ def check_ends(troubled: Troubled) -> None:
 def check_runs(runs: np.ndarray, least: np.ndarray) -> None:
     """A function waits, runs, and waits again; one that is killed begins anew.
 
-    Args:
-        runs: RUN records in the order of their ends.
-        least: (D,) seconds at full speed, below which none of the declared functions completes.
+    None of the declared functions completes in less than its `least` seconds, at full speed.
     """
     of_function: dict[tuple[int, int], list[np.void]] = defaultdict(list)
     for run in runs:
