@@ -125,9 +125,9 @@ def see_tiers(agent, state: State, sight, choice, context, items, mask) -> None:
     copy(sight.context, context)
     count = len(state.nodes)
     for tier in range(len(sight.tiers)):
-        feasible = 0
+        memory_alloc, feasible = tier_memory(state, sight, tier), 0
         for node in range(count):
-            feasible += sight.candidates[tier, node].feasible
+            feasible += suits(state, node, memory_alloc)  # candidates have left the caches
         items[tier, TIER.ratio] = sight.tiers[tier]
         items[tier, TIER.feasible_nodes] = feasible / count
         items[tier, OF_TIER:] = 0.0
