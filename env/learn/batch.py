@@ -216,11 +216,8 @@ class Batch(Decisions):
     def _begin_episode(self, env: int) -> None:
         """Has the reference play the episode drawn, then plays it up to the first choice."""
         self._load(env)
-        episode, state, weights = (
-            self._envs.episodes[env],
-            self.states[env],
-            self._envs.weights[env],
-        )
+        episode, weights = self._envs.episodes[env], self._envs.weights[env]
+        state = self.states[env]
         self._turn_to(env, state)
         sight, nodes = sight_of.py_func(self._envs.sights, env), len(state.nodes)
         weights[:], episode["cheapest"] = self._world.objective.weights, cheapest_cost(state)

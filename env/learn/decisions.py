@@ -139,10 +139,8 @@ class Decisions:
 
     def _turn_to(self, env: int, state: State) -> None:
         """Reads from a new episode which NUMA nodes each server type has."""
-        types, first = (
-            state.servers["type"][state.nodes["server"]],
-            self._envs.sights.first_node[env],
-        )
+        types = state.servers["type"][state.nodes["server"]]
+        first = self._envs.sights.first_node[env]
         first[1:] = np.bincount(types, minlength=len(first) - 1).cumsum()
         self._envs.sights.cursor[env] = 0
 

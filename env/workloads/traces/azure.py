@@ -263,7 +263,9 @@ def _means(
         counts: is added to.
     """
     rows: dict[Key, list[int]] = defaultdict(list)
-    for row in np.flatnonzero(~np.isnan(figures).any(axis=1)).tolist():
+    blank = np.isnan(figures).any(axis=1)
+    counts[f"rows of {kind} with a blank, left out"] = int(blank.sum())
+    for row in np.flatnonzero(~blank).tolist():
         rows[keys[row]].append(row)
     counts[f"{kind} of functions without invocations, left out"] = len(rows.keys() - set(wanted))
     means = {}

@@ -70,6 +70,8 @@ class ProfileRules(Strict):
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
+        if self.min_memory > self.max_memory:
+            raise ValueError(f"min_memory {self.min_memory} is above max_memory {self.max_memory}")
         if not sum(self.runtime_shares.values()) > 0:
             raise ValueError("runtime_shares are all 0, one above 0 is needed")
         return self
