@@ -10,18 +10,18 @@ import pytest
 from run.next_command import PROJECT
 
 LINES = {
-    "env/base": 657,
-    "env/tickets": 1290,
-    "env/sim": 10956,
-    "env/workloads": 3504,
-    "env/score": 1033,
-    "env/learn": 3427,
-    "run": 1612,
-    "agents": 5541,
-    "evaluation": 2016,
-    "report": 3693,
-    "train.py evaluate.py search_baseline.py": 424,
-    "tests": 22955,
+    "env/base": 643,
+    "env/tickets": 1232,
+    "env/sim": 10255,
+    "env/workloads": 3054,
+    "env/score": 834,
+    "env/learn": 3019,
+    "run": 1480,
+    "agents": 4959,
+    "evaluation": 1817,
+    "report": 3394,
+    "train.py evaluate.py search_baseline.py": 409,
+    "tests": 21448,
 }
 """Lines at most of *.py in a room; a room within another one is counted apart. May only fall."""
 WORDS = {"README.md": 1300, "docs": 24000}

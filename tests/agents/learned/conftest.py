@@ -13,7 +13,8 @@ from ray.tune.registry import register_env
 
 from agents.learned.algorithms import policy_spaces, run_config
 from env.learn.multi_agent import register
-from run.command import CONF, plain
+from run.command import CONF
+from run.composing import plain
 from run.ray_session import start_ray
 from run.settings import AlgoSettings, RaySettings, TrainSettings
 from tests.agents.learned.toy_env import ToyEnv, make
