@@ -39,8 +39,8 @@ class ComposedScheduler(Scheduler):
         self.order = None if isinstance(config.order, Submission) else config.order
         if isinstance(config.memory, Required):
             # Where functions wait centrally the engine places by itself, if it has the rule.
-            own = (rule for rule in PLACEMENTS if rule == config.placement.name)
-            self.fit = next(own, "asked")
+            same = (rule for rule in PLACEMENTS if rule == config.placement.name)
+            self.fit = next(same, "asked")
         self.tiers = (config.memory.ratio,)
         self._config = config
 

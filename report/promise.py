@@ -114,11 +114,11 @@ def judge(
     in_order = results.sort_values(["seed", "episode"], kind="stable")
     episodes = dict(iter(in_order.groupby(["scenario", "policy"], sort=False)))
     rows, order = [], list(VERDICTS)
-    for (scenario, policy), own in episodes.items():
-        means = tuple(mean_of(own[each.metric]) for each in promises)
+    for (scenario, policy), played in episodes.items():
+        means = tuple(mean_of(played[each.metric]) for each in promises)
         verdicts = [each.verdict(mean) for each, mean in zip(promises, means, strict=True)]
-        kind, worst = own["kind"].iloc[0], max(verdicts, key=order.index)
-        spent = mean_of(own[minimised])
+        kind, worst = played["kind"].iloc[0], max(verdicts, key=order.index)
+        spent = mean_of(played[minimised])
         rows.append(Judged(scenario, policy, kind, means, spent, UNKNOWN, worst))
     # What has no number is last.
     rows.sort(

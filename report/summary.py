@@ -266,11 +266,11 @@ def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[Po
     for index, name in enumerate(names):
         against = compared(J.loc[name].to_numpy(), measure, confidence)
         relative = against.difference.over(float(measure.mean()))
-        own = {metric: each[index] for metric, each in metrics.items()}
+        values = {metric: each[index] for metric, each in metrics.items()}
         faster = np.log(times.loc[summary.first] / times.loc[name]).to_numpy()
         speedup = estimate(faster, confidence).exp()
         kind = summary.kinds[name]
-        rows.append(PolicySummary(scenario, name, kind, own, against, relative, speedup))
+        rows.append(PolicySummary(scenario, name, kind, values, against, relative, speedup))
     return rows
 
 

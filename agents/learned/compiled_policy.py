@@ -192,9 +192,9 @@ def writer_of(network: SetPolicyNetwork) -> WriteLogits:
         return _compiled_writer(network)
 
     def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
-        own = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
+        parts = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
         with TORCH_LOCK:
-            logits[rows] = network(own).numpy()
+            logits[rows] = network(parts).numpy()
 
     return write
 

@@ -122,11 +122,11 @@ class LearnedPolicy:
                 network, or one with another number of choices or bids.
         """
         trained, features = self.description, features_of(agents)
-        own = {"layout": trained.layout, "memory_tiers": list(trained.memory_tiers)}
+        stored = {"layout": trained.layout, "memory_tiers": list(trained.memory_tiers)}
         for key, other in {"layout": layout, "memory_tiers": list(memory_tiers)}.items():
-            if own[key] != other:
+            if stored[key] != other:
                 raise InputError(
-                    f"{where}: trained with agents.{key} {own[key]}, the environment has {other}"
+                    f"{where}: trained with agents.{key} {stored[key]}, the environment has {other}"
                 )
         columns: dict[str, dict[str, list[int]]] = {}
         for kind, names in trained.features.items():

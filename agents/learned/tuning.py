@@ -66,9 +66,9 @@ def search(
         torch.set_num_threads(1)
         place = folder / TRIALS / tune.get_context().get_trial_name()
         place.mkdir(parents=True, exist_ok=True)
-        own = {**single, "algo": {**single["algo"], **values}}
+        tried = {**single, "algo": {**single["algo"], **values}}
         never = nullcontext(SimpleNamespace(asked=False))
-        learn(own, TrainSettings.model_validate(own), {**shown, **values}, place, never, report)
+        learn(tried, TrainSettings.model_validate(tried), {**shown, **values}, place, never, report)
 
     processes = 1 + settings.ray.num_env_runners + settings.ray.num_learners
     fields = type(settings.algo).model_fields
