@@ -266,14 +266,15 @@ def learning_curve(rows: pd.DataFrame) -> Spec:
             policy.
     """
     several = rows["policy"].nunique() > 1
-    legend = {"orient": "top", "title": None, "labelLimit": 0} if several else None
+    legend = {"orient": "top", "title": None, "labelLimit": 0}
+    colour = vl.word("policy", legend=legend, scale={"range": list(palette.SERIES)})
     line = vl.mark(
         "line",
         # A line of one point is not drawn, and an axis around it has no room for numbers.
         {"strokeWidth": 2, "point": len(rows) == 1},
         x=vl.quantity("env_steps", title="decisions trained on", axis={"format": "~s"}),
         y=vl.quantity("difference", title="J against the best baseline (%)"),
-        color=vl.word("policy", legend=legend, scale={"range": list(palette.SERIES)}),
+        color=colour if several else {"value": palette.SERIES[0]},
         tooltip=vl.tooltips("policy", *CURVE),
     )
     return vl.on_page({"data": vl.values(rows), **line})

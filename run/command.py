@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
-from env.base.schema import as_line
+from env.base.schema import as_line, short
 from run import composing
 from run.composing import TYPED, Scenario, one_line_errors
 from run.run_folder import ASSUMPTIONS, HELD, check_folder, claim, numbered, run_folder
@@ -200,6 +200,8 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
     every = [composing.composed(config_name, job_words) for job_words in each_words]
     first = every[0][0]
     given, name, resume = first.hydra, first.name, first.get("resume")
+    if not isinstance(resume, str | None):
+        raise InputError(f"resume: the folder of a run is needed, found {short(resume)}")
     with one_line_errors():
         if arguments.multirun:
             resume = None

@@ -194,20 +194,25 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def _check_keys(config_name: str, overrides: Sequence[Override]) -> None:
-    """Refuses an unknown key: the nearest is named, or all beside it."""
+    """Refuses an unknown option or key: the nearest is named, or all beside it."""
     loader = GlobalHydra.instance().config_loader()
     paths = [str(o.input_line) for o in overrides if o.key_or_group == "hydra.searchpath"]
     typed = [each for each in overrides if not each.key_or_group.startswith("hydra.")]
-    keys = _keys(config_name, paths)
-    groups = {
-        override.key_or_group: str(override.input_line)
-        for override in typed
-        if override.key_or_group.split("/")[0] in keys
-        and loader.get_group_options(
-            override.key_or_group, config_name=config_name, overrides=paths
-        )
-    }
-    keys = _keys(config_name, [*paths, *groups.values()])
+    groups: dict[str, str] = {}
+    for override in typed:
+        group, value = override.key_or_group, override.value()
+        options = loader.get_group_options(group, config_name=config_name, overrides=paths)
+        for option in (value if isinstance(value, list) else [value]) if options else ():
+            if str(option) not in options:
+                advice = nearest(str(option), options)
+                raise InputError(f"{group}={option}: unknown option, {advice}")
+            groups[group] = str(override.input_line)
+    try:
+        keys = _keys(config_name, [*paths, *groups.values()])
+    except HydraException:  # where one is a group of other commands alone
+        keys = _keys(config_name, paths)
+        groups = {group: word for group, word in groups.items() if group.split("/")[0] in keys}
+        keys = _keys(config_name, [*paths, *groups.values()])
     for override in typed:
         key, added = override.key_or_group, override.is_add() or override.is_force_add()
         if not added and key not in {*keys, *groups}:

@@ -32,6 +32,8 @@ def void_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "variation" not in config:  # of evaluate.py
         if not config["policy"]:
             yield "agents", "policy is null"
+        if not config["keep"]:
+            yield "minimise", "nothing is promised with keep"
         if config["sweep"] is not None:
             yield "record report.episodes_mb", "nothing is recorded where something is swept"
         if not queued or not is_funded(config["workload"]):

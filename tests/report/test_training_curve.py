@@ -1,10 +1,14 @@
 """What lies beside a policy as metrics.csv never fails, and never gets into the results unread."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 import pytest
 
-from report.line_charts import read_training
+from report.figures import write_figures
+from report.line_charts import learning_curve, read_training
 
 
 def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> None:
@@ -12,6 +16,16 @@ def test_steps_and_difference_where_policies_were_evaluated(tmp_path: Path) -> N
     found = read_training(tmp_path / "metrics.csv")
     assert found is not None and found.values.tolist() == [[16.0, 5.25, ""]]
     assert read_training(tmp_path / "absent.csv") is None
+
+
+@pytest.mark.parametrize("policies", [[""], ["a", "b"]])
+def test_curves_of_one_policy_and_of_several_are_drawn(policies: list[str], tmp_path: Path) -> None:
+    points = [(steps, 9.0 - steps, name) for name in policies for steps in (1.0, 2.0)]
+    rows = pd.DataFrame(points, columns=["env_steps", "difference", "policy"])
+    summary: Any = SimpleNamespace(kinds=dict.fromkeys(policies, "learned"), title="", shown=[])
+    write_figures({"learning": (learning_curve(rows), "")}, summary, tmp_path)
+    drawn = (tmp_path / "learning.svg").read_text()
+    assert ("mark-group role-legend" in drawn) == (len(policies) > 1)
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,9 @@ from tests.commands import Command, InProcess, doing, never, refused
 BAD = {
     "a group": (["clutser=tiny"], "clutser: unknown key, did you mean 'cluster'?"),
     "a group of another command": (["baseline=drf"], "baseline: unknown key, allowed: cluster, "),
-    "an option": (
-        ["cluster=tinny"],
-        "Could not find 'cluster/tinny' Available options in 'cluster': fun",
-    ),
+    "an option": (["cluster=tinny"], "cluster=tinny: unknown option, did you mean 'tiny'?"),
+    "an option of what is null": (["tune=ash"], "tune=ash: unknown option, did you mean 'asha'?"),
+    "no folder": (["resume=3"], "resume: the folder of a run is needed, found 3"),
     "a key": (["budget.minuts=3"], "budget.minuts: unknown key, did you mean 'budget.minutes'?"),
     "a key of another option": (
         ["lease=always", "lease.step=60"],
