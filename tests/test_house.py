@@ -12,7 +12,7 @@ from run.next_command import PROJECT
 LINES = {
     "env/base": 643,
     "env/tickets": 1232,
-    "env/sim": 10255,
+    "env/sim": 10267,
     "env/workloads": 3054,
     "env/score": 834,
     "env/learn": 3019,

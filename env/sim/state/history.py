@@ -51,6 +51,20 @@ RUN = np.dtype(
     ]
 )
 
+# Fields of a RUN, and what they are called in the entry of its dispatch, in that of its end, and in
+# both: expected at the dispatch, spared at the end.
+AT_DISPATCH: Final = {
+    **{name: name for name in ("wf_id", "fn_id", "declared", "node", "computation", "joined")},
+    **{name: name for name in ("joined_time", "submission_time")},
+    **{"memory_alloc": "memory", "warm": "flag", "dispatched": "number", "dispatch_time": "time"},
+}
+AT_END: Final = {"start_time": "start_time", "end_time": "time", "outcome": "flag"}
+SPENT: Final = {
+    "server_start_time": "server_start",
+    "cold_start_time": "cold_start",
+    "data_transfer_time": "transfer",
+}
+
 
 class WarmPeriod(NamedTuple):
     """What an idle container stayed warm for.
@@ -179,21 +193,19 @@ def note_condition(state: State, server: int, condition: int) -> None:
 
 def runs_of(history: np.ndarray) -> np.ndarray:
     """RUN records of all that has left its container, in the order of their ends."""
-    begun, ended = history[history["kind"] == DISPATCHED], history[history["kind"] == ENDED]
-    begun = begun[np.searchsorted(begun["number"], ended["number"])]
+    kind, number = history["kind"], history["number"]
+    begun, ended = np.flatnonzero(kind == DISPATCHED), np.flatnonzero(kind == ENDED)
+    begun = begun[np.searchsorted(number[begun], number[ended])]
     runs = np.zeros(len(ended), RUN)
-    for name in ("wf_id", "fn_id", "declared", "node", "computation", "joined", "joined_time"):
-        runs[name] = begun[name]
-    runs["memory_alloc"], runs["warm"] = begun["memory"], begun["flag"]
-    runs["dispatched"], runs["dispatch_time"] = begun["number"], begun["time"]
-    runs["submission_time"] = begun["submission_time"]
-    runs["start_time"], runs["end_time"] = ended["start_time"], ended["time"]
-    runs["outcome"] = ended["flag"]
-    runs["queueing_time"] = begun["time"] - begun["joined_time"]
-    runs["server_start_time"] = begun["server_start"] - ended["server_start"]
-    runs["cold_start_time"] = begun["cold_start"] - ended["cold_start"]
-    runs["data_transfer_time"] = begun["transfer"] - ended["transfer"]
-    runs["execution_time"] = ended["time"] - ended["start_time"]
+    # Field by field: copies of whole entries take eight times as long.
+    for name, field in AT_DISPATCH.items():
+        runs[name] = history[field][begun]
+    for name, field in AT_END.items():
+        runs[name] = history[field][ended]
+    for name, field in SPENT.items():
+        runs[name] = history[field][begun] - history[field][ended]
+    runs["queueing_time"] = runs["dispatch_time"] - runs["joined_time"]
+    runs["execution_time"] = runs["end_time"] - runs["start_time"]
     return runs
 
 
