@@ -25,6 +25,7 @@ from env.base.errors import InputError, located
 from env.base.files import read_bytes
 from env.base.schema import listed, names_file, nearest, one_line, short
 from env.score.reward import Objective
+from env.sim.declared.rules import PLACEMENTS
 from env.sim.view.raw_env import RawEnv
 
 LONGEST_NAME = 100
@@ -103,9 +104,10 @@ class OwnRule(Scheduler):
             rule = self._rule = classes[code.name](**code.parameters)
         for attribute in ("kind", "fit", "order", "tiers", "asked"):
             setattr(self, attribute, getattr(rule, attribute, getattr(Scheduler, attribute)))
-        if self.kind not in get_args(Kind):
-            allowed = listed(get_args(Kind))
-            raise InputError(f"{code}: kind is {short(self.kind)}, allowed: {allowed}")
+        for attribute, allowed in (("kind", get_args(Kind)), ("fit", PLACEMENTS)):
+            if (word := getattr(self, attribute)) not in allowed:
+                text = f"{attribute} is {short(word)}, allowed: {listed(allowed)}"
+                raise InputError(f"{code}: {text}")
         for method in ("reset", "choose"):
             if not hasattr(rule, method):
                 raise InputError(f"{code} has no method {method}, reset and choose are needed")

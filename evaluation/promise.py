@@ -6,12 +6,13 @@ A promise is kept or broken surely where the whole interval of the mean is on on
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from env.base.errors import InputError
 from env.base.schema import nearest, short
+from env.score.metrics import Metric
 from evaluation.statistics import Estimate
 
 Verdict = Literal["kept", "unsure", "broken", "unknown"]
@@ -64,13 +65,17 @@ class Promise:
         return COMPARATORS[self.comparator](value, self.bound)
 
 
-def check_promises(promises: Sequence[Promise], minimised: str, metrics: Collection[str]) -> None:
-    """Refuses promises of what is no metric.
+def check_promises(
+    promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric[Any]]
+) -> None:
+    """Refuses promises of what is no metric, and to minimise what is better the higher it is.
 
     Raises:
-        InputError: a metric is unknown.
+        InputError: one is.
     """
     named = {f"keep.{each.metric}": each.metric for each in promises} | {"minimise": minimised}
     for key, name in named.items():
         if name not in metrics:
             raise InputError(f"{key}: {short(name)} is no metric, {nearest(name, list(metrics))}")
+    if metrics[minimised].better == "higher":
+        raise InputError(f"minimise: {minimised} is better the higher it is")

@@ -36,7 +36,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "a tenant that goes before it comes": (
         ["workload=tickets", "dispatch=queued", "+workload.tenants.bob.active=[6,5]"],
-        "tenants.bob.active: found [6.0, 5.0], [low, high] is needed",
+        "tenants.bob.active: found [6.0, 5.0], ascending numbers are needed",
     ),
     "an objective of nothing": (["objective.time_weight=0", "objective.cost_weight=0"], "all 0"),
     "no promise": (['keep={slowdown: "3"}'], "evaluate: keep: slowdown: one of <, <=, >, >= and"),

@@ -134,14 +134,14 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _ascending(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    if bounds is not None and bounds[0] > bounds[1]:
-        raise ValueError(f"found {list(bounds)}, [low, high] is needed")
+def _ascending(bounds: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    if bounds is not None and list(bounds) != sorted(bounds):
+        raise ValueError(f"found {list(bounds)}, ascending numbers are needed")
     return bounds
 
 
 ASCENDING = AfterValidator(_ascending)
-"""For a range: its first number may not be above the second."""
+"""For a range or a list of numbers: none may be above the next."""
 
 
 def nothing_or(least: float) -> AfterValidator:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from env.base.jit import compiled, places
-from env.base.schema import Strict
+from env.base.schema import ASCENDING, Strict, distinct
 from env.learn.kind import Agent, Kind, Sight, Turn
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
-from env.learn.tenant_agents import ASCENDING, TenantAgents
+from env.learn.tenant_agents import TenantAgents
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.greedy_score import ScoreWeights, leased_cores
 from env.score.reward import Objective
@@ -41,7 +41,9 @@ class AgentsConfig(Strict):
     queue: QueueAgent | None = None  # chooses among functions that wait centrally
     tenants: TenantAgents | None = None  # split the currencies of tenants; layout tenants alone
     # Ratios of a function's memory_req that can be given, ascending to 1.
-    memory_tiers: Annotated[tuple[Ratio, ...], Field(min_length=1), ASCENDING]
+    memory_tiers: Annotated[
+        tuple[Ratio, ...], Field(min_length=1), ASCENDING, AfterValidator(distinct)
+    ]
     # How many bids a server type can choose from; layout server_types alone.
     bid_levels: Annotated[int, Field(ge=2, le=1000)] | None = None
     share_type_policy: bool = True  # of all server types, or of all tenants; else one each

@@ -190,7 +190,7 @@ def write_context(state: State, out: np.ndarray) -> None:
 
 
 @compiled
-def expected_use(asked: float, leased: float, cores: float):
+def expected_use(asked: float, leased: int, cores: int):
     """Share of a server that is asked for beyond the cores of other leases, within limits."""
     return min(USE_LIMIT, max(-USE_LIMIT, (asked - leased) / cores))
 

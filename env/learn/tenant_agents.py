@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from env.base.jit import compiled, places
+from env.base.schema import ASCENDING, distinct
 from env.learn.kind import Agent, Kind, Sight, Turn, answer
 from env.learn.observation import LOG_20, LOG_150, clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
@@ -57,20 +58,16 @@ LEVEL_FEATURES: Final = (
 ITEM: Final = places(LEVEL_FEATURES)
 
 
-def _ascending(values: tuple[float, ...]) -> tuple[float, ...]:
-    if list(values) != sorted(set(values)):
-        raise ValueError(f"values must ascend without repeats, found {values}")
-    return values
-
-
-ASCENDING: Final = AfterValidator(_ascending)
-
-
 class TenantAgents(Sharing, ByWorkflow):
     """Key `tenants` of the config group `agents`; an order of the central queue."""
 
     # Tickets of its tenant's own currency that a workflow can get, ascending.
-    levels: Annotated[tuple[Tickets, ...], Field(min_length=2, max_length=1000), ASCENDING]
+    levels: Annotated[
+        tuple[Tickets, ...],
+        Field(min_length=2, max_length=1000),
+        ASCENDING,
+        AfterValidator(distinct),
+    ]
     placement: Fit  # which of several equally suited nodes a function goes to
 
     @property

@@ -116,7 +116,7 @@ def charge_quantum(shares: Shares, client: int) -> None:
 
 
 @compiled
-def advance(shares: Shares, client: int, passes, rest, due: float) -> None:
+def advance(shares: Shares, client: int, passes: int, rest: int, due: int) -> None:
     """Advances a client by passes, and the global pass by what is due."""
     head, clients = shares.head, shares.clients
     clients[client].pass_rest = rest

@@ -12,7 +12,7 @@ ONE = np.uint64(1)
 
 
 @compiled
-def set_part(nodes: np.ndarray, client: int, key: float) -> None:
+def set_part(nodes: np.ndarray, client: int, key: int) -> None:
     """Gives a client another key of a tree of sums."""
     node = len(nodes) // 2 + client
     more = key - nodes[node].key
@@ -39,7 +39,7 @@ def holder(nodes: np.ndarray, offset):
 
 
 @compiled
-def set_key(nodes: np.ndarray, client: int, key: float) -> None:
+def set_key(nodes: np.ndarray, client: int, key: int) -> None:
     """Gives a client another key of a tournament and plays its matches; the winner is at entry 1.
 
     Without branches, which a processor would have to guess: that makes it three times as fast.

@@ -52,6 +52,10 @@ class Wordy(First):
         return "here"
 
 
+class Unfit(First):
+    fit = "nowhere"
+
+
 class LastFirst(First):
     order = Chosen()
 
@@ -89,6 +93,7 @@ def test_a_rule_plays_and_says_what_it_is(file: str) -> None:
 BAD: dict[str, tuple[str, dict[str, Any], str]] = {
     "no such class": ("Fist", {}, "no class 'Fist', did you mean 'First'?"),
     "no method": ("NoChoice", {}, "NoChoice has no method choose, reset and choose are needed"),
+    "an unknown fit": ("Unfit", {}, "fit is 'nowhere', allowed: first_fit, best_fit, worst_fit"),
     "an order where none waits": ("LastFirst", {}, "dispatch=queued is needed"),
     "an unknown parameter": ("First", {"nod": 3}, "unexpected keyword argument 'nod'"),
 }

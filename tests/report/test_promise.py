@@ -208,6 +208,7 @@ def test_how_a_bound_is_written(written: str, bound: float) -> None:
     [
         ("slowdown_p96", "rent", "keep.slowdown_p96: .*did you mean 'slowdown_p95'"),
         ("slowdown", "rnt", "minimise: 'rnt' is no metric, did you mean 'rent'"),
+        ("slowdown", "utilisation", "minimise: utilisation is better the higher"),
     ],
 )
 def test_what_is_no_metric(metric: str, minimised: str, says: str) -> None:

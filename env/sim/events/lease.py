@@ -41,7 +41,7 @@ def startup_at(state: State, server: int, time: float):
 
 
 @compiled
-def lease_steps(state: State, server: int, time: float, last: np.ndarray, begins: bool):
+def lease_steps(state: State, server: int, time: float, last: float, begins: bool):
     """Whole steps to add at `time` so that the lease covers `last` (rule 9).
 
     Where a lease `begins` they are as many as have to be paid at least.

@@ -20,7 +20,7 @@ def speed_share(total_parallelism: int, cpu: int, core_speed: int):
 
 
 @compiled
-def container_speed(memory_ratio: float, share: float, parallelism: int):
+def container_speed(memory_ratio: float, share: int, parallelism: int):
     """Operations per second of a container; memory_ratio = min(1, memory given / required)."""
     return max(1, int(memory_ratio * share * parallelism))
 

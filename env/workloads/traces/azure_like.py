@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from env.base.schema import Strict
+from env.base.schema import ASCENDING, Strict
 from env.workloads.traces.profiles import LogNormal
 from env.workloads.traces.trace_recording import MinuteCounts, Recording
 
@@ -42,7 +42,7 @@ class AzureLike(Strict):
     most_daily_invocations: float = Field(gt=0, le=1e10)
     timers: float = Field(ge=0, le=1)
     median_duration: LogNormal
-    duration_spread: tuple[Ratio, Ratio, Ratio, Ratio, Ratio, Ratio, Ratio]
+    duration_spread: Annotated[tuple[Ratio, Ratio, Ratio, Ratio, Ratio, Ratio, Ratio], ASCENDING]
     longest_duration: float = Field(gt=0, le=1e6)
 
     @model_validator(mode="after")
@@ -75,7 +75,7 @@ class AzureLike(Strict):
             else:
                 counts[:, function] = rng.poisson(rate / MINUTES_PER_DAY, self.minutes)
             medians[function] = self.median_duration.draw(rng)
-        durations = np.outer(medians, np.sort(self.duration_spread))
+        durations = np.outer(medians, self.duration_spread)
         invoked = np.flatnonzero(counts.sum(axis=0))
         return Recording(
             source="azure_like",

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.files import opened
-from env.base.schema import nearest, one_line
+from env.base.schema import nearest, one_line, short
 
 COLUMN = re.compile(r"(?<=^In CSV column )#(\d+)")
 """How pyarrow calls a column."""
@@ -43,6 +44,8 @@ class CsvFile:
                 raise InputError(f"{self.path}: header: {error}") from None
         if names is None:
             raise InputError(f"{self.path}: empty, a header and at least 1 row are needed")
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(f"{self.path}: column {short(repeated[0])} is there twice")
         return names
 
     def read(

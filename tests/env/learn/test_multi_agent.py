@@ -97,7 +97,10 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
         ({"leese": {"kind": "always"}}, "world: leese: unknown key, did you mean 'lease'"),
         ({"seed": -1}, "world: seed: Input should be greater"),
         ({"cluster": None}, "world: cluster: a mapping is needed"),
-        ({"agents": {"memory_tiers": [1.0, 0.5]}}, "agents.memory_tiers: values must ascend"),
+        (
+            {"agents": {"memory_tiers": [1.0, 0.5]}},
+            "agents.memory_tiers: found [1.0, 0.5], ascending",
+        ),
         ({"objective": {"time_wieght": 1.0}}, "objective.time_wieght: unknown key, did you mean"),
     ],
 )

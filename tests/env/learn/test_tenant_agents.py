@@ -234,7 +234,7 @@ def test_nobody_is_harmed_by_the_agent_of_another_tenant(mechanism: str, adversa
         (("dispatch=immediate",), "agents.tenants: dispatch=immediate has no central queue"),
         (("workload=tenants",), "agents.tenants: workload.tenants hold no tickets"),
         (("agents.tenants=null",), "tenants is needed in layout tenants"),
-        (("agents.tenants.levels=[2,1]",), "agents.tenants.levels: values must ascend"),
+        (("agents.tenants.levels=[2,1]",), "agents.tenants.levels: found [2.0, 1.0], ascending"),
         (
             ("+agents.queue={functions:4,starve_threshold:1,placement:best_fit}",),
             "layout tenants has no queue",

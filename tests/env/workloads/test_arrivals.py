@@ -92,7 +92,7 @@ def test_daily_episodes_begin_at_any_hour() -> None:
 
 
 def test_a_range_ascends(composed: Composed) -> None:
-    says = r"^workload: arrivals.workflows: found \[5, 4\], \[low, high\] is needed$"
+    says = r"^workload: arrivals.workflows: found \[5, 4\], ascending numbers are needed$"
     with pytest.raises(InputError, match=says):
         drawn(composed, "+workload=poisson", "workload.arrivals.workflows=[5,4]")
 

@@ -176,6 +176,7 @@ def test_a_day_without_a_memory_file(day: Path) -> None:
         ("invocations", "queue,0,0,8", "queue,0,0,8.5", "In CSV column 3: Row #5: CSV conversion"),
         ("invocations", "queue,0,0,8", "queue,8", "CSV parse error: Row #5: Expected 16 columns,"),
         ("invocations", "HashFunction", "HashFunktion", "column 'HashFunction' is missing (did"),
+        ("invocations", "HashApp", "HashOwner", "column 'HashOwner' is there twice"),
         ("invocations", "photos,index,", "photos,,", "row 5: HashFunction is blank, a name is"),
         ("durations", "24,200,200,200,", "24,200,200,-200,", "row 8: perce"),
         (
