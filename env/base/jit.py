@@ -23,7 +23,7 @@ from numba.core.sigutils import normalize_signature
 # numba looks for changes only in the file of the function it caches, so a change in a function that
 # is called from another file would go unnoticed. A cache folder named after the sources cures that.
 ROOMS = (
-    *("tickets", "sim/state", "sim/queue", "sim/node", "sim/events", "sim/forecast"),
+    *("tickets", "resources", "sim/state", "sim/queue", "sim/node", "sim/events", "sim/forecast"),
     *("sim/assembly", "score", "learn"),
 )
 """Folders of env/ whose files hold what is compiled, or the constants in it."""
