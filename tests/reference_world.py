@@ -453,6 +453,8 @@ def jobs_of(episode: Episode) -> list[Job]:
     ranks = (rules.order or FIRST_COME).rank(known)
     keep = getattr(rules.keep_alive, "keep", getattr(rules.keep_alive, "fixed_keep", 0.0))
     made = [Image(float(seconds), (0.0, keep)) for seconds in images.cold_start]
+    for image, size in zip(made, images.memory.tolist(), strict=True):
+        image.memory = size
     rows = iter(zip(image_of, known.execution, ranks, strict=True))
     declared = {each: [next(rows) for _ in range(each.function_count)] for each in templates}
     jobs = []
@@ -465,7 +467,6 @@ def jobs_of(episode: Episode) -> list[Job]:
         own = []
         for fn_id, (number, expected, rank) in enumerate(declared[template]):
             image, memory = made[number], int(template.memory_req[fn_id])
-            image.memory = max(image.memory, memory)
             job = Job(
                 wf_id,
                 fn_id,
