@@ -66,8 +66,8 @@ def tracing(dispatch: str, *overrides: str) -> dict[str, Any]:
 FAILING = {
     "changes": {
         "kind": "random",
-        "failures": {"law": "exponential", "mean": 300.0},
-        "repairs": {"law": "weibull", "shape": 0.5, "scale": 60.0},
+        "failures": {"shape": 1.0, "scale": 300.0},
+        "repairs": {"shape": 0.5, "scale": 60.0},
     },
     "recovery": {"retries": 3, "backoff": {"wait": 5.0, "jitter": 0.5}},
 }

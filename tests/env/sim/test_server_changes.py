@@ -215,7 +215,7 @@ def test_lost_data_are_made_again(
 
 
 def test_failures_are_the_same_whoever_plays_and_in_a_fork() -> None:
-    law = {"law": "exponential", "mean": 100.0}
+    law = {"shape": 1.0, "scale": 100.0}
     changes = RandomFailures.model_validate({"kind": "random", "failures": law, "repairs": law})
     rules = Rules(lease=ALWAYS, changes=changes, recovery=Recovery())
     workload = EpisodeWorkload((0.0, 0.0), (TEN_MINUTES, functions(60_000)), turns_seed=5)
@@ -325,6 +325,6 @@ def test_bad_input() -> None:
     for wrong in (fail(-1.0, None), event(1.0, "drain"), event(1.0, "join", notice=1.0)):
         with pytest.raises(ValidationError):
             ListedChanges.model_validate({"kind": "listed", "events": [wrong]})
-    law = {"law": "exponential", "mean": 0.0}
+    law = {"shape": 1.0, "scale": 0.0}
     with pytest.raises(ValidationError):
         RandomFailures.model_validate({"kind": "random", "failures": law, "repairs": law})
