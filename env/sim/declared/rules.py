@@ -11,8 +11,12 @@ from pydantic import Field
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim.declared.bounds import LONGEST
+from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.ordering import Order, SharedOrder
+from env.sim.declared.recovery import Recovery
+from env.sim.declared.server_changes import NO_CHANGES, Changes
+from env.sim.declared.spot import Spot
 from env.sim.state import queue_records
 from env.sim.state.records import HOUR, INF
 
@@ -42,17 +46,21 @@ class Lease(Strict):
         step: seconds; a lease is paid in whole steps of this length.
         least: steps that are paid at least whenever a server is leased anew.
         charged: whether a server that is always up is paid for.
+        spot: which servers are cheaper and come and go; None: none of them.
     """
 
     kind: Literal["hourly", "always"] = "hourly"
     step: Annotated[float, Field(ge=1.0, le=LONGEST)] = HOUR
     least: Annotated[int, Field(ge=1, le=10**9)] = 1
     charged: bool = True
+    spot: Spot | None = None
 
-    def write(self, servers: np.ndarray) -> None:
+    def write(self, servers: np.ndarray, cluster: ClusterConfig) -> None:
         """Fills in how SERVER records are paid: `lease_step` (s), `step_price`, `least_steps`."""
         servers["lease_step"], servers["least_steps"] = self.step, self.least
         servers["step_price"] = servers["hourly_rate"] * (self.step / HOUR)
+        if self.spot is not None:
+            servers["step_price"][self.spot.servers(cluster)] *= self.spot.price
 
 
 HOURLY = Lease()
@@ -72,6 +80,9 @@ class Rules:
         patience: seconds of waiting after which a server may be started for a function.
         lease: when servers are up, and how they are paid.
         keep_alive: how long containers stay warm.
+        changes: how servers change by themselves, beside those of a spot lease.
+        recovery: what becomes of those they kill; None: they wait again at once, and if for ever it
+            is an error.
 
     Raises:
         InputError: `placement` is unknown, or `patience` is not a number from 0.
@@ -82,6 +93,8 @@ class Rules:
     patience: float = 0.0
     lease: Lease = HOURLY
     keep_alive: KeepAlive = NO_KEEP_ALIVE
+    changes: Changes = NO_CHANGES
+    recovery: Recovery | None = None
 
     @classmethod
     def always_up(
@@ -122,9 +135,19 @@ class Rules:
         return options
 
     @property
+    def servers_change(self) -> bool:
+        """Whether servers change by themselves."""
+        return self.changes.kind != "none" or self.lease.spot is not None
+
+    @property
     def keeps_warm(self) -> bool:
         """Whether containers stay warm."""
         return not isinstance(self.keep_alive, NoKeepAlive)
+
+
+def recovery_where(changes: Changes, lease: Lease, recovery: Recovery) -> Recovery | None:
+    """What becomes of killed functions, in a world in which there can be some."""
+    return recovery if Rules(lease=lease, changes=changes).servers_change else None
 
 
 DEFAULT_RULES = Rules()

@@ -129,6 +129,7 @@ def tenant_of_last(state: State, node: int):
 def reset_server(state: State, server: int) -> None:
     """A server at time 0: without a lease, or up where all servers are."""
     state.servers[server].condition = IN_SERVICE
+    state.servers[server].retires = state.servers[server].follow_up = 0
     state.servers[server].ready_time = -np.inf
     state.servers[server].expiration_time = -np.inf
     state.servers[server].lease_number = 0
