@@ -31,6 +31,7 @@ from env.sim.declared.bounds import (
     Bandwidth,
     Cores,
     Memory,
+    Name,
     NamedResources,
     Positive,
     Rate,
@@ -85,6 +86,7 @@ class ServerType(StrictRecord):
         memory: MB of one NUMA node.
         single_core_speed: operations per second; None means the cluster's.
         resources: units of each named resource (env/sim/declared/resources.py) of one NUMA node.
+        labels: what rules may choose servers by, as `zone: a`.
 
     Raises:
         InputError: a value is out of range, or no file could have the name.
@@ -101,6 +103,7 @@ class ServerType(StrictRecord):
     resources: Annotated[NamedResources, _or({}), Field(alias="resources_per_numa_node")] = field(
         default_factory=dict, hash=False
     )
+    labels: dict[Name, str] = field(default_factory=dict, hash=False)
 
     @property
     def cores(self) -> int:

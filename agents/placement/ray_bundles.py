@@ -1,0 +1,119 @@
+"""Placement `ray_bundles`: functions of a workflow that run together, Ray's placement groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from pydantic import PrivateAttr
+
+from agents.ray_nodes import CRITICAL, Nodes, in_decision
+from agents.rule_kinds import PlacementRule
+from agents.scheduler import Decision
+
+Strategy = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
+
+
+class RayBundles(PlacementRule):
+    """The functions of a workflow that are ready when the first of them is placed are one group.
+
+    The whole group is placed at once. Where it does not fit now, it is placed as if all nodes were
+    empty, and its functions wait on their nodes; where not even so, each function is by itself.
+
+    Attributes:
+        strategy: onto few nodes, one node, many nodes, or a node for each.
+    """
+
+    strategy: Strategy
+    _planned: dict[tuple[int, int], int] = PrivateAttr(default_factory=dict)
+
+    def reset(self) -> None:
+        """A new episode has no groups yet."""
+        self._planned.clear()
+
+    def choose(self, decision: Decision) -> int:
+        """The row of a feasible NUMA node."""
+        function = decision.function
+        key = function.wf_id, function.fn_id
+        node = self._planned.pop(key, None)
+        if node is None or not decision.rows["feasible"][node]:
+            self._plan(decision)
+            node = self._planned.pop(key)
+        return node
+
+    def _plan(self, decision: Decision) -> None:
+        """Decides where the group of the function to be placed goes."""
+        workflow = decision.env.workload.workflows[decision.function.wf_id]
+        nodes, demand = in_decision(decision)
+        ids = sorted(workflow.submitted_functions)
+        demands = np.array([in_decision(decision, workflow.functions[fn_id])[1] for fn_id in ids])
+        empty = nodes._replace(available=nodes.total)
+        places = plan(nodes, demands, self.strategy) or plan(empty, demands, self.strategy)
+        if places is None:
+            ids, places = [decision.function.fn_id], plan(empty, demand[None], self.strategy)
+        for fn_id, node in zip(ids, places or [], strict=True):
+            self._planned[workflow.wf_id, fn_id] = node
+
+
+def largest_first(labels: Sequence[str], demands: np.ndarray) -> list[int]:
+    """Order of the demands (B, L): by GPU, custom labels, object store, memory, CPU."""
+    custom = [label for label in labels if label not in ("GPU", *CRITICAL)]
+    order = [label for label in ("GPU", *custom, *reversed(CRITICAL)) if label in labels]
+    columns = [labels.index(label) for label in order]
+    return sorted(range(len(demands)), key=lambda at: [-demands[at, each] for each in columns])
+
+
+def best_node(available: np.ndarray, demand: np.ndarray, among: np.ndarray) -> int | None:
+    """The node with room for which the sum of the shares of what is available that stay is largest.
+
+    Source: `src/ray/raylet/scheduling/policy/scorer.cc`.
+
+    Args:
+        available: (N, L).
+        demand: (L,).
+        among: (N,) which nodes may be chosen.
+    """
+    fits = np.flatnonzero(among & (demand <= available).all(axis=1))
+    if len(fits) == 0:
+        return None
+    asked = demand > 0
+    left = 1.0 - demand[asked] / available[np.ix_(fits, asked)]
+    return int(fits[left.sum(axis=1).argmax()])
+
+
+def plan(
+    nodes: Nodes, demands: np.ndarray, strategy: Strategy, target: int | None = None
+) -> list[int] | None:
+    """The node of each bundle; None where not all of them fit.
+
+    Source: `src/ray/raylet/scheduling/policy/bundle_scheduling_policy.cc`.
+
+    Args:
+        nodes: of the cluster.
+        demands: (B, L).
+        strategy: as Ray calls it.
+        target: index of the node that STRICT_PACK takes if it has room.
+    """
+    free, fresh = nodes.available.copy(), np.ones(len(nodes.total), bool)
+    if strategy == "STRICT_PACK":
+        whole = demands.sum(axis=0)
+        node = best_node(free, whole, np.arange(len(fresh)) == target)
+        node = best_node(free, whole, fresh) if node is None else node
+        return None if node is None else [node] * len(demands)
+    places = [-1] * len(demands)
+    waiting = largest_first(nodes.labels, demands)
+    while waiting:
+        node = best_node(free, demands[waiting[0]], fresh)
+        if node is None and strategy == "SPREAD":
+            node = best_node(free, demands[waiting[0]], ~fresh)
+        if node is None:
+            return None
+        fresh[node] = False
+        # PACK puts on it whatever else fits.
+        for bundle in list(waiting) if strategy == "PACK" else waiting[:1]:
+            if (demands[bundle] <= free[node]).all():
+                free[node] -= demands[bundle]
+                places[bundle] = node
+                waiting.remove(bundle)
+    return places
