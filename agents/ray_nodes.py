@@ -73,30 +73,25 @@ class Nodes(NamedTuple):
 def in_decision(decision: Decision, function: Function | None = None) -> tuple[Nodes, np.ndarray]:
     """The cluster at a decision, and what a function asks for, (L,).
 
-    A node that is no feasible row holds nothing. Cores are shared here: a function with more
-    threads than any node has cores asks for all cores of the largest. Memory is what it is given.
+    What waits on a node counts as held: with Ray a placed task takes its resources at once, here it
+    waits for its server and its data, too. A node that is no feasible row holds nothing. Cores are
+    shared here: a function with more threads than any node has cores asks for all cores of the
+    largest. Memory is what it is given.
 
     Args:
         decision: about a placement, with one memory tier.
         function: None: the one to be placed.
     """
-    function = function or decision.function
-    feasible = decision.rows["feasible"]
     resources = decision.env.resources
-    nodes = Nodes(
-        resources.labels,
-        *(
-            np.where(feasible[:, None], amounts, NOTHING)
-            for amounts in (resources.total, resources.available)
-        ),
-        resources.load,
-    )
-    demand = decision.env.demand(function).copy()
+    feasible = decision.rows["feasible"][:, None] > 0
+    total = np.where(feasible, resources.total, NOTHING)
+    free = np.where(feasible, np.maximum(resources.available - resources.load, 0), NOTHING)
+    demand = decision.env.demand(function or decision.function).copy()
     cpu, memory = (resources.labels.index(label) for label in ("CPU", "memory"))
-    demand[cpu] = min(demand[cpu], nodes.total[:, cpu].max())
+    demand[cpu] = min(demand[cpu], total[:, cpu].max())
     given, required = int(decision.memory_alloc[0]), decision.function.memory_req
     demand[memory] = -(-demand[memory] * given // required)
-    return nodes, demand
+    return Nodes(resources.labels, total, free, np.zeros_like(total)), demand
 
 
 def one_of(decision: Decision, nodes: np.ndarray) -> int:

@@ -38,6 +38,7 @@ from tests.agents.moments import (
     moment,
     workflow,
 )
+from tests.agents.test_ray_policies import SETTINGS
 from tests.strategies import plain_worlds
 
 
@@ -48,6 +49,10 @@ def rules() -> dict[str, PlacementRule]:
         "best_of": {"clairvoyant": False, "rules": [{"weights": weights}] * 2},
         "greedy_objective": {"weights": weights},
         "rollout": {"clairvoyant": False, "weights": weights},
+        "ray_hybrid": SETTINGS,
+        "ray_node_affinity": SETTINGS | {"functions": {}},
+        "ray_node_label": SETTINGS | {"functions": {}},
+        "ray_bundles": {"strategy": "PACK"},
     }
     names = sorted(file.name for file in iter_modules(placement.__path__))
     kind = TypeAdapter(Annotated[PlacementRule, in_folder(placement, PlacementRule)])

@@ -1,10 +1,15 @@
 """Ray's placement policies, on the states of Ray's own tests and on some worked out by hand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
+from agents import placement
+from agents.order.fcfs import Fcfs
 from agents.placement.ray_bundles import Strategy, largest_first, plan
 from agents.placement.ray_hybrid import HybridSettings
 from agents.placement.ray_node_affinity import Affinity, affine
@@ -12,6 +17,17 @@ from agents.placement.ray_node_label import Expression, LabelSelector, labelled
 from agents.placement.ray_random import schedule, spill_over
 from agents.placement.ray_spread import next_in_turn
 from agents.ray_nodes import Nodes
+from agents.rule_kinds import PlacementRule, in_folder
+from agents.scheduler import Decision, Scheduler, play
+from env.base.errors import InputError
+from env.sim.assembly.new_state import reset
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.endings import bring_back, take_down
+from env.sim.events.engine import play as play_events
+from env.sim.view.raw_env import RawEnv
+from tests.agents.moments import BALANCED, LONG, Fn, workflow
 
 UNIT = 10_000
 LABELS = ("CPU", "memory", "GPU", "object_store_memory", "fpga")
@@ -250,3 +266,155 @@ def test_bundles_are_placed_all_or_none(case: str) -> None:
 def test_strict_pack_prefers_a_node_with_room(target: int | None, node: int) -> None:
     state = nodes({"CPU": 8}, CPU_2, {"CPU": 4})
     assert plan(state, np.array([asks(CPU=2)] * 2), "STRICT_PACK", target) == [node, node]
+
+
+def rule(name: str, **settings: Any) -> PlacementRule:
+    """A rule of agents/placement."""
+    kind = TypeAdapter(Annotated[PlacementRule, in_folder(placement, PlacementRule)])
+    return kind.validate_python({"name": name, **settings})
+
+
+class Places(Scheduler):
+    """Places by a rule."""
+
+    name = "places"
+
+    def __init__(self, placing: PlacementRule) -> None:
+        self.rule = placing
+
+    def reset(self, *_: object) -> None:
+        self.rule.reset()
+
+    def choose(self, decision: Decision) -> int:
+        return self.rule.choose(decision)
+
+
+FOUR_CORES = ServerType("s", 2, 0.36, 0.0, numa_nodes=1, cpu=4, memory=4000)
+TWO_NODES = ClusterConfig(1000, 1e6, 1e5, 1e4, (FOUR_CORES,))
+
+
+def played(
+    placing: PlacementRule,
+    *templates: WorkflowTemplate,
+    cluster: ClusterConfig = TWO_NODES,
+    times: int = 1,
+) -> list[int]:
+    """Nodes in the order of placement, of workflows that all come at time 0."""
+    env = RawEnv([0.0] * len(templates), templates, cluster, record=True)
+    for _ in range(times):
+        env.reset()
+        play(env, Places(placing), BALANCED, np.random.SeedSequence(0))
+    return [
+        cluster.node_index(log.server_name, log.server_id, log.numa_node_id) for log in env.logs
+    ]
+
+
+ONE = workflow(Fn(LONG))
+
+
+def test_hybrid_packs_two_and_spreads_four() -> None:
+    """Two nodes of 4 cores: 1 of 4 used counts as none, 2 of 4 as a half."""
+    hybrid = rule("ray_hybrid", **SETTINGS)
+    assert played(hybrid, ONE, ONE) == [0, 0]
+    assert played(hybrid, ONE, ONE, ONE, ONE) == [0, 0, 1, 1]
+    # 9 threads ask for the 4 cores of a node: an empty one, else none has room and 0 is preferred.
+    assert played(hybrid, ONE, workflow(Fn(LONG, parallelism=9)), ONE, ONE) == [0, 1, 0, 0]
+
+
+def test_hybrid_prefers_the_node_of_the_data() -> None:
+    chain = workflow(Fn(), Fn(), edges={(0, 1): 1000})
+    spread = played(rule("ray_spread"), ONE, chain)
+    assert spread == [0, 1, 0]
+    # Half of node 0 is in use, so the chain begins on node 1, and stays there.
+    two = workflow(Fn(LONG, parallelism=2))
+    assert played(rule("ray_hybrid", **SETTINGS), two, chain) == [0, 1, 1]
+
+
+def test_random_finds_the_room_that_the_load_leaves() -> None:
+    """Each of two functions needs more than half of a node: they never meet."""
+    large = workflow(Fn(LONG, memory=2500))
+    for seed in range(5):
+        env = RawEnv([0.0, 0.0], [large, large], TWO_NODES)
+        play(env, Places(rule("ray_random")), BALANCED, np.random.SeedSequence(seed))
+        assert {f.place[1] for each in env.workload.workflows for f in each.functions} == {0, 1}
+
+
+def test_spread_begins_again_with_an_episode() -> None:
+    assert played(rule("ray_spread"), ONE, ONE, ONE, times=2) == [0, 1, 0]
+
+
+def named(*names: str) -> WorkflowTemplate:
+    return replace(workflow(*[Fn(LONG)] * len(names)), function_names=names)
+
+
+def test_functions_go_to_the_nodes_that_they_want() -> None:
+    wishes = {"far*": {"node": ["s", 1, 0]}, "lost": {"node": ["s", 7, 0], "soft": True}}
+    placing = rule("ray_node_affinity", **SETTINGS, functions=wishes)
+    assert played(placing, named("near", "far_1", "far_2", "lost")) == [0, 1, 1, 0]
+    wishes = {"far": {"node": ["s", 7, 0]}}
+    placing = rule("ray_node_affinity", **SETTINGS, functions=wishes)
+    with pytest.raises(InputError, match=r"^function 'far': no node that its placement rule "):
+        played(placing, named("far"))
+
+
+def test_functions_go_to_server_types_with_the_labels_that_they_want() -> None:
+    kinds = [replace(FOUR_CORES, count=1, name=zone, labels={"zone": zone}) for zone in "ab"]
+    cluster = replace(TWO_NODES, server_types=tuple(kinds))
+    wish = {"hard": [{"key": "zone", "operator": "in", "values": ["b"]}]}
+    placing = rule("ray_node_label", **SETTINGS, functions={"in_b": wish})
+    assert played(placing, named("in_b", "other", "in_b"), cluster=cluster) == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "memory", "expected"),
+    [
+        # Two nodes of 4,000 MB. Together on one; in turns, for each other has more left.
+        ("STRICT_PACK", [1000, 1000, 1000], [0, 0, 0]),
+        ("STRICT_SPREAD", [1000, 1000], [0, 1]),
+        ("SPREAD", [1000, 2000, 1000], [1, 0, 1]),
+        # All three do not fit now, but fit the nodes in total: first the largest.
+        ("PACK", [3000, 2000, 1500], [0, 1, 1]),
+        # Never together: each is by itself, and goes where most would stay of an empty node.
+        ("STRICT_PACK", [3000, 2000], [0, 0]),
+        ("STRICT_SPREAD", [1000, 1000, 1000], [0, 0, 0]),
+    ],
+)
+def test_functions_of_a_workflow_are_placed_as_one_group(
+    strategy: str, memory: Sequence[int], expected: list[int]
+) -> None:
+    group = workflow(*(Fn(LONG, each) for each in memory))
+    placing = rule("ray_bundles", strategy=strategy)
+    assert played(placing, group, times=2) == expected
+
+
+def test_a_group_that_does_not_fit_now_waits_on_the_nodes_that_hold_it() -> None:
+    """The first takes 2,500 MB of a node; 4,000 MB together then fit the other, and once more."""
+    large, group = workflow(Fn(LONG, 2500)), workflow(*[Fn(LONG, 2000)] * 2)
+    placing = rule("ray_bundles", strategy="STRICT_PACK")
+    assert played(placing, large, group, group) == [0, 1, 1, 0, 0]
+
+
+def test_functions_that_no_server_holds_wait_by_shape_and_return_together() -> None:
+    """As Ray's queue of infeasible tasks for each shape: the first is tried, all of them return."""
+    small = ServerType("small", 1, 0.36, 0.0, 1, 4, 1000)
+    cluster = replace(TWO_NODES, server_types=(small, replace(FOUR_CORES, count=1)))
+    large, little = workflow(Fn(memory=2000)), workflow(Fn())
+    env = RawEnv(
+        [0.0] * 4,
+        [large, large, little, large],
+        cluster,
+        rules=Rules(order=Fcfs(), placement="asked", lease=Lease(kind="always", charged=False)),
+    )
+    reset(env.state)
+    take_down(env.state, 1)
+    env._play_on(play_events(env.state))
+    assert env.current_function.wf_id == 2  # nobody waits behind those that fit nowhere
+    assert env.state.requests["aside"].sum() == 3
+    bring_back(env.state, 1)
+    env._play_on(play_events(env.state))
+    placed = []
+    while not env.done:
+        function = env.current_function
+        placed.append((env.time, function.wf_id))
+        env.step("s", 0, 0, function.memory_req)
+    assert placed == [(0.0, 0), (0.0, 1), (0.0, 2), (1.0, 3)]
