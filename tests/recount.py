@@ -142,17 +142,20 @@ def _assert_nodes(state: State) -> set[int]:
 
 def _assert_named_resources(state: State, node: int, running: list[int]) -> None:
     """Admitted containers hold what their functions need, and no more than there is."""
-    count = len(state.named_kept)
-    held = state.named_held[node * count : (node + 1) * count]
+    count, places = len(state.named_first) - 1, len(state.named_kept)
+    kind = int(state.servers[state.nodes[node]["server"]]["type"])
+    has = state.named_capacity[kind * places : (kind + 1) * places]
+    left = state.named_left[node * places : (node + 1) * places]
+    taken = state.named_taken.reshape(-1, places)[running].sum(axis=0) if places else left
+    assert (has - left == taken).all() and (left >= 0).all()
+    held = np.add.reduceat(has - left, state.named_first[:-1]) if places else left
     wanted = np.zeros(count, np.int64)
     for function in state.containers["function"][running]:
         workflow = state.workflows[function // state.cluster[0]["functions_per_slot"]]
         first = state.templates[workflow["template"]]["first_function"]
         declared = int(first + state.functions[function]["fn_id"])
         wanted += state.named_needs[declared * count : (declared + 1) * count]
-    kind = int(state.servers[state.nodes[node]["server"]]["type"])
     assert (held == wanted).all()
-    assert (held <= state.named_capacity[kind * count : (kind + 1) * count]).all()
 
 
 def _assert_servers(state: State) -> None:

@@ -47,7 +47,7 @@ class Job:
     computation: int
     parallelism: int
     memory_req: int
-    resources: Mapping[str, int]
+    resources: Mapping[str, Fraction]
     arrival: float
     expected: float
     rank: float
@@ -69,6 +69,7 @@ class Job:
     startup: float = 0.0
     cold: float = 0.0
     transfer: float = 0.0
+    units: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -116,10 +117,14 @@ class Node:
     `idle` containers stand in the order in which they became so.
     """
 
-    def __init__(self, server: Server, number: int, single_core_speed: int) -> None:
+    def __init__(
+        self, server: Server, number: int, single_core_speed: int, with_ids: Sequence[str] = ()
+    ) -> None:
         self.server, self.number, self.single_core_speed = server, number, single_core_speed
         kind = server.kind
-        self.cpu, self.memory, self.resources = kind.cpu, kind.memory, kind.resources
+        self.cpu, self.memory = kind.cpu, kind.memory
+        self.with_ids = with_ids
+        self.left = {name: self._units(name) for name in (*kind.resources, "CPU")}
         self.clock = self.cache_clock = 0.0
         self.admitted: list[Job] = []
         self.waiting: list[Job] = []
@@ -228,16 +233,34 @@ class Node:
     def holds(self, job: Job, memory: int) -> bool:
         """Whether the empty node could hold the job."""
         named = job.resources.items()
-        enough = all(units <= self.resources.get(name, 0) for name, units in named)
-        return self.memory >= memory and enough
+        return self.memory >= memory and all(need <= sum(self._units(name)) for name, need in named)
+
+    def _units(self, name: str) -> list[Fraction]:
+        """What an empty node has: 1 by id, or all in one where there are no ids."""
+        has = Fraction(self.server.kind.offered(name), 10_000)
+        ids = name in self.with_ids and has > 1
+        return [Fraction(1)] * int(has) if ids else [has]
+
+    def pick(self, name: str, need: Fraction) -> list[int] | None:
+        """Units that serve a demand: a fraction the fullest that can, a whole one the first."""
+        left = self.left.get(name, [Fraction(0)])
+        if len(left) > 1 and need >= 1:
+            whole = [place for place, units in enumerate(left) if units == 1]
+            return whole[: int(need)] if len(whole) >= need else None
+        fit = [(units, place) for place, units in enumerate(left) if units >= need]
+        return [min(fit)[1]] if fit else None
 
     def has_left(self, job: Job) -> bool:
         """Whether all named resources that the job needs are there now."""
-        return all(
-            units + sum(other.resources.get(name, 0) for other in self.admitted)
-            <= self.resources.get(name, 0)
-            for name, units in job.resources.items()
-        )
+        return all(self.pick(*named) is not None for named in job.resources.items() if named[1])
+
+    def hold(self, job: Job, sign: int) -> None:
+        """A job takes its named resources, or gives them back (-1)."""
+        for name, need in job.resources.items():
+            if need and sign > 0:
+                job.units[name] = self.pick(name, need) or []
+            for place in job.units[name] if need else ():
+                self.left[name][place] -= sign * need / len(job.units[name])
 
     def status_at(self, time: float) -> tuple[float, ...]:
         """The node's projected use at `time`, as in `NodeBefore` of a `StepLog`."""
@@ -268,6 +291,7 @@ class Node:
         for position, job in enumerate(self.admitted):
             job.remaining = remaining[position]
         done = self.admitted.pop(chosen)
+        self.hold(done, -1)
         self.clock = time
         while self.waiting:
             head = self.waiting[0]
@@ -285,10 +309,12 @@ class Node:
             other.remaining = max(0, moment.remaining[position] - done)
         self.clock = time
         self.admitted.remove(job)
+        self.hold(job, -1)
 
     def _try_to_admit(self, job: Job, time: float) -> bool:
         fits = self.free_memory_at(time) >= job.memory_alloc and self.has_left(job)
         if fits:
             job.start_time = time
             self.admitted.append(job)
+            self.hold(job, 1)
         return fits

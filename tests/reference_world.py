@@ -67,13 +67,14 @@ class ReferenceWorld:
         self.due = False
         self.counter = 0
         self.container_cold_starts = 0
+        with_ids = self.cluster.resources_with_ids
         for kind in self.cluster.server_types:
             speed = kind.single_core_speed or self.cluster.single_core_speed
             for _ in range(kind.count):
                 server = Server(kind, len(self.servers))
                 self.servers.append(server)
                 for _ in range(kind.numa_nodes):
-                    server.nodes.append(Node(server, len(self.nodes), speed))
+                    server.nodes.append(Node(server, len(self.nodes), speed, with_ids))
                     self.nodes.append(server.nodes[-1])
                 if self.lease.kind == "always" and self.lease.charged:
                     self.pay(server, 0.0, 1)
@@ -472,7 +473,10 @@ def jobs_of(episode: Episode) -> list[Job]:
                 int(workload.work[wf_id] if workload.work else template.computation[fn_id]),
                 int(template.parallelism[fn_id]),
                 memory,
-                {name: int(units[fn_id]) for name, units in template.resources.items()},
+                {
+                    name: Fraction(str(amounts[fn_id]))
+                    for name, amounts in template.resources.items()
+                },
                 workload.arrival_times[wf_id],
                 float(expected),
                 float(rank),

@@ -131,15 +131,20 @@ def workflow_templates(
     )
 
 
+NEEDS = {"GPU": (0, 0.3, 0.5, 0.7, 1, 2), "license": (0, 0.25, 1, 1.5, 2)}
+
+
 @st.composite
 def with_named_resources(
     draw: st.DrawFn, cluster: ClusterConfig, templates: Sequence[WorkflowTemplate]
 ) -> tuple[ClusterConfig, list[WorkflowTemplate]]:
     """Up to two named resources, few of each, and functions that need some, none or all of it.
 
+    Those of GPU have ids, so 1.5 cannot be asked for.
+
     The server type with the most memory has as much of each as any function needs.
     """
-    names = draw(st.sampled_from([(), ("gpu",), ("gpu", "license")]))
+    names = draw(st.sampled_from([(), ("GPU",), ("GPU", "license")]))
     most = {name: draw(st.integers(1, 2)) for name in names}
     largest = max(cluster.server_types, key=lambda kind: kind.memory)
     kinds = tuple(
@@ -156,7 +161,10 @@ def with_named_resources(
             template,
             resources={
                 name: np.array(
-                    [draw(st.integers(0, units)) for _ in range(template.function_count)]
+                    [
+                        draw(st.sampled_from([need for need in NEEDS[name] if need <= units]))
+                        for _ in range(template.function_count)
+                    ]
                 )
                 for name, units in most.items()
             },

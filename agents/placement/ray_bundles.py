@@ -18,8 +18,9 @@ Strategy = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
 class RayBundles(PlacementRule):
     """The functions of a workflow that are ready when the first of them is placed are one group.
 
-    The whole group is placed at once. Where it does not fit now, it is placed as if all nodes were
-    empty, and its functions wait on their nodes; where not even so, each function is by itself.
+    Nodes are found for all of it at once. Where it does not fit now, they are found as if all nodes
+    were empty, and its functions wait on them. Where it does not fit even so, the first function is
+    placed by itself, and the others are a group.
 
     Attributes:
         strategy: onto few nodes, one node, many nodes, or a node for each.
@@ -44,16 +45,17 @@ class RayBundles(PlacementRule):
 
     def _plan(self, decision: Decision) -> None:
         """Decides where the group of the function to be placed goes."""
-        workflow = decision.env.workload.workflows[decision.function.wf_id]
-        nodes, demand = in_decision(decision)
-        ids = sorted(workflow.submitted_functions)
-        demands = np.array([in_decision(decision, workflow.functions[fn_id])[1] for fn_id in ids])
-        empty = nodes._replace(available=nodes.total)
-        places = plan(nodes, demands, self.strategy) or plan(empty, demands, self.strategy)
-        if places is None:
-            ids, places = [decision.function.fn_id], plan(empty, demand[None], self.strategy)
-        for fn_id, node in zip(ids, places or [], strict=True):
-            self._planned[workflow.wf_id, fn_id] = node
+        wf_id, own = decision.function.wf_id, decision.function.fn_id
+        workflow = decision.env.workload.workflows[wf_id]
+        for ids in (sorted(workflow.submitted_functions), [own]):
+            asked = [in_decision(decision, workflow.functions[fn_id]) for fn_id in ids]
+            nodes, demands = asked[0][0], np.array([demand for _, demand in asked])
+            for state in (nodes, nodes._replace(available=nodes.total)):
+                places = plan(state, demands, self.strategy)
+                if places is not None:
+                    keys = [(wf_id, fn_id) for fn_id in ids]
+                    self._planned.update(zip(keys, places, strict=True))
+                    return
 
 
 def largest_first(labels: Sequence[str], demands: np.ndarray) -> list[int]:

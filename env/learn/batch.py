@@ -328,7 +328,7 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[tuple[int, int], 
     templates = [template for template, _ in entries]
     one = one.replaced(
         **catalogue(entries, world.cluster.single_core_speed),
-        **named_arrays(templates, world.largest_cluster, len(one.nodes)),
+        **named_arrays(templates, world.largest_cluster, len(one.nodes), len(one.containers)),
     )
     every = EpisodeWorkload((0.0,) * len(pool), pool, images=world.images)
     return with_rules(one, templates, Episode(every, world.largest_cluster, world.rules)), index

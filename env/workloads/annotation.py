@@ -15,6 +15,7 @@ from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict
+from env.resources.quantity import as_number
 from env.sim.declared.bounds import LARGEST_WORK
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.task_graph import NO_TASK, TaskGraph
@@ -132,7 +133,7 @@ def annotate(
         function_names=tuple(task.name for task in tasks),
         where=graph.where,
         resources={
-            name: np.array([task.resources.get(name, 0) for task in tasks])
+            name: np.array([as_number(task.resources.get(name, 0)) for task in tasks])
             for name in {name for task in tasks for name in task.resources}
         },
         images=tuple((graph.where, graph.name, task.category) for task in tasks)

@@ -1,7 +1,7 @@
 """Pegasus DAX, the XML of abstract workflows (2.1 as its generators write it, and 3.x).
 
 A job states its runtime and its files with their sizes; from 3.0 on, profiles of the job or of its
-executable may state runtime, cores and memory.
+executable may state runtime, cores, memory and GPUs.
 """
 
 from collections import Counter, defaultdict
@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from env.base.errors import InputError
 from env.base.files import check_values
 from env.base.schema import LOWER_CASE, Recorded, short, validated
+from env.resources.quantity import Quantity
 from env.workloads.task_graph import (
     Task,
     TaskGraph,
@@ -35,6 +36,8 @@ PROFILES = {
     ("pegasus", "memory"): "memory",
     ("globus", "maxmemory"): "memory",
     ("condor", "request_memory"): "memory",
+    ("pegasus", "gpus"): "gpus",
+    ("condor", "request_gpus"): "gpus",
 }
 """What a profile states, by namespace and key. Of several keys the last counts, as in Pegasus.
 Limits (maxwalltime) are no measurements.
@@ -67,6 +70,7 @@ class _Job(_Attributes):
     runtime: float | None = None  # seconds
     cores: Amount | None = None
     memory: Annotated[Amount | None, BeforeValidator(_without_unit)] = None  # MB
+    gpus: Quantity = Quantity(0)
 
 
 class _Uses(_Attributes):
@@ -161,6 +165,7 @@ def _task(
         runtime=None if job.runtime is None else max(job.runtime, 0.0),
         memory=job.memory,
         cores=job.cores,
+        resources={"GPU": job.gpus} if job.gpus else {},
         reads=reads,
         writes=writes,
     )

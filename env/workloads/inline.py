@@ -19,7 +19,7 @@ class InlineFunction(Strict):
         memory: MB; left out, the annotation rules draw it.
         parallelism: cores; left out, the annotation rules draw it.
         category: functions of one category are drawn alike; left out, each is a category.
-        resources: units of named resources, as gpu.
+        resources: what it needs of named resources, as GPU: 2 or 0.5.
     """
 
     runtime: float | None = Field(default=None, gt=0)

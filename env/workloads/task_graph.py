@@ -33,7 +33,7 @@ class Task:
         computation: operations; takes the place of `runtime`.
         memory: MB; None or 0 where it was not measured.
         cores: cores it kept busy; None or 0 where it was not measured.
-        resources: units of named resources (env/sim/declared/resources.py).
+        resources: of named ones (env/sim/declared/resources.py), in 1/10,000.
         reads: files it reads.
         writes: files it writes.
     """

@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 from env.base.errors import InputError
 from env.base.files import parse_json
 from env.base.schema import LOWER_CASE, Recorded, short, validated
+from env.sim.declared.bounds import NamedResources
 from env.workloads.task_graph import (
     NO_TASK,
     Task,
@@ -88,6 +89,7 @@ class _Task(Recorded):
     coreCount: Amount | None = None
     cores: Amount | None = None  # in the older layout
     avgCPU: Amount | None = None  # percent of one core
+    resources: NamedResources = Field(default_factory=dict)  # not of WfFormat, which allows more
 
     @model_validator(mode="after")
     def _is_called(self) -> Self:
@@ -195,6 +197,7 @@ def _task(task: _Task, sizes: Mapping[str, float | None], label: str, where: str
         runtime=agreed(task.runtimeInSeconds, task.runtime, f"{where}: runtimeInSeconds, runtime"),
         memory=agreed(in_bytes, in_kb, f"{where}: memoryInBytes, memory, in MB"),
         cores=cores,
+        resources=task.resources,
         reads=files(task.inputFiles, "input"),
         writes=files(task.outputFiles, "output"),
     )

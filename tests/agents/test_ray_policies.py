@@ -374,9 +374,9 @@ def test_functions_go_to_server_types_with_the_labels_that_they_want() -> None:
         ("SPREAD", [1000, 2000, 1000], [1, 0, 1]),
         # All three do not fit now, but fit the nodes in total: first the largest.
         ("PACK", [3000, 2000, 1500], [0, 1, 1]),
-        # Never together: each is by itself, and goes where most would stay of an empty node.
-        ("STRICT_PACK", [3000, 2000], [0, 0]),
-        ("STRICT_SPREAD", [1000, 1000, 1000], [0, 0, 0]),
+        # Never together: the first is by itself, on the first of equal nodes.
+        ("STRICT_PACK", [3000, 2000], [0, 1]),
+        ("STRICT_SPREAD", [1000, 1000, 1000], [0, 1, 0]),
     ],
 )
 def test_functions_of_a_workflow_are_placed_as_one_group(
@@ -400,15 +400,15 @@ def test_functions_that_no_server_holds_wait_by_shape_and_return_together() -> N
     cluster = replace(TWO_NODES, server_types=(small, replace(FOUR_CORES, count=1)))
     large, little = workflow(Fn(memory=2000)), workflow(Fn())
     env = RawEnv(
-        [0.0] * 4,
-        [large, large, little, large],
+        [0.0, 0.0, 0.0, 5.0],
+        [large, large, large, little],
         cluster,
         rules=Rules(order=Fcfs(), placement="asked", lease=Lease(kind="always", charged=False)),
     )
     reset(env.state)
     take_down(env.state, 1)
     env._play_on(play_events(env.state))
-    assert env.current_function.wf_id == 2  # nobody waits behind those that fit nowhere
+    assert env.current_function.wf_id == 3  # nobody waits behind those that fit nowhere
     assert env.state.requests["aside"].sum() == 3
     bring_back(env.state, 1)
     env._play_on(play_events(env.state))
@@ -417,4 +417,5 @@ def test_functions_that_no_server_holds_wait_by_shape_and_return_together() -> N
         function = env.current_function
         placed.append((env.time, function.wf_id))
         env.step("s", 0, 0, function.memory_req)
-    assert placed == [(0.0, 0), (0.0, 1), (0.0, 2), (1.0, 3)]
+    # They have the places that they had, and a second each; two fit at once.
+    assert placed == [(5.0, 0), (5.0, 1), (6.0, 2), (6.0, 3)]

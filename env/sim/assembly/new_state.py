@@ -37,6 +37,8 @@ def copy_into(copy, state: State) -> None:
     copy_records(copy.whole, state.whole, len(state.whole))
     copy.cluster[0].listens = copy.cluster[0].entries = copy.cluster[0].aside = 0
     copy_records(copy.containers, state.containers, cluster[0].containers_used)
+    taken = cluster[0].containers_used * len(state.named_kept)
+    copy_records(copy.named_taken, state.named_taken, taken)
     copy_records(copy.submitted, state.submitted, cluster[0].queue_size)
     copy_records(copy.timers, state.timers, cluster[0].timers_size)
     copy_records(copy.tracked, state.tracked, cluster[0].tracked_count)
@@ -66,7 +68,6 @@ def reset(state: State) -> None:
         reset_server(state, server)
     for node in range(len(state.nodes)):
         reset_node(state, node)
-    state.named_held[:] = 0
     reset_tree(state)
     reset_workload(state)
     reset_queue(state)
@@ -103,7 +104,7 @@ def allocate(
         "options": DEFAULT_RULES.options(),
         **catalogue(entries, config.single_core_speed),
         "arrivals": np.zeros(workflow_count, records.ARRIVING),
-        **named_arrays(templates, config, len(nodes)),
+        **named_arrays(templates, config, len(nodes), count + 1),
     }
     for name in CHANGING.keys() - arrays.keys():
         shape = (0, 0) if name in TABLES else sizes.get(name, 0)

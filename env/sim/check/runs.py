@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from env.resources.quantity import UNIT
 from env.sim.check.rounding import check_close
 from env.sim.check.schedule import Function, Place, Schedule
 from env.sim.episode.model import MOMENTS, RunModel, named
@@ -132,7 +133,7 @@ def _check_held(schedule: Schedule) -> Iterator[str]:
     queued = schedule.episode.options.queue is not None
     changes: dict[tuple[Place, str], list[tuple[float, int]]] = defaultdict(list)
     for run in schedule.results.runs:
-        held = dict(schedule.declared[run.function].resources or {})
+        held: dict[str, int] = dict(schedule.declared[run.function].resources or {})
         if queued:
             held["MB"] = run.memory_allocated_mb
         for unit, amount in held.items():
@@ -145,12 +146,14 @@ def _check_held(schedule: Schedule) -> Iterator[str]:
         ]
     for (place, unit), times in changes.items():
         kind, used = schedule.types[place[0]], 0
-        size = kind.memory if unit == "MB" else kind.resources.get(unit, 0)
+        size = kind.memory if unit == "MB" else kind.offered(unit)
         # Of one moment, what is given back comes first.
         for time, amount in sorted(times):
             used += amount
             if used > size:
-                yield f"{place}: {used} {unit} are in use at {time} s, it has {size}"
+                scale = 1 if unit == "MB" else UNIT
+                found, most = f"{used / scale:.10g} {unit}", f"{size / scale:.10g}"
+                yield f"{place}: {found} are in use at {time} s, it has {most}"
 
 
 def _check_order(schedule: Schedule, events: Sequence[QueueEvent]) -> Iterator[str]:

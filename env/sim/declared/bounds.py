@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from env.base.schema import nothing_or
+from env.resources.quantity import Quantity
 
 # 32 years: float64 still tells moments 1e-7 s apart.
 LONGEST: Final = 1e9
@@ -25,8 +26,6 @@ LARGEST_WORK: Final = 2**62
 LARGEST_MEMORY: Final = 10**12
 # Threads of a function, and cores of a NUMA node.
 MOST_CORES: Final = 1_000_000
-# Of a named resource, that a NUMA node has or a function needs.
-MOST_UNITS: Final = 1_000_000
 MOST_SERVERS: Final = 100_000
 MOST_NODES_OF_A_SERVER: Final = 1_000
 
@@ -47,6 +46,5 @@ Memory = Annotated[int, Field(strict=True, ge=1, le=LARGEST_MEMORY)]
 Bandwidth = Annotated[float, Field(strict=True, ge=LEAST_BANDWIDTH, le=LARGEST_BANDWIDTH)]
 Rate = Annotated[float, Field(strict=True, ge=0, le=LARGEST_RATE), nothing_or(LEAST_RATE)]
 ResourceName = Annotated[str, Field(pattern=r"^[\w.-]{1,40}$"), AfterValidator(_named)]
-Units = Annotated[int, Field(strict=True, ge=0, le=MOST_UNITS)]
-NamedResources = dict[ResourceName, Units]
-"""Units by name."""
+NamedResources = dict[ResourceName, Quantity]
+"""What a NUMA node has, or a function needs, by name."""

@@ -24,6 +24,9 @@ from env.base.schema import (
     strict_record,
     validated,
 )
+from env.resources.instances import check_whole_or_fraction
+from env.resources.node_resources import Mode, has_ids
+from env.resources.quantity import UNIT
 from env.sim.declared.bounds import (
     LARGEST_WORK,
     MOST_NODES_OF_A_SERVER,
@@ -35,9 +38,13 @@ from env.sim.declared.bounds import (
     NamedResources,
     Positive,
     Rate,
+    ResourceName,
     Seconds,
 )
 from env.sim.declared.power import Power
+
+CPU = "CPU"
+"""The named resource of which a node has as much as cores; who needs none still runs on them."""
 
 MOST_NODES = 1_000_000
 """NUMA nodes of a cluster; more do not fit into memory with all that belongs to them."""
@@ -85,7 +92,7 @@ class ServerType(StrictRecord):
         cpu: cores of one NUMA node.
         memory: MB of one NUMA node.
         single_core_speed: operations per second; None means the cluster's.
-        resources: units of each named resource (env/sim/declared/resources.py) of one NUMA node.
+        resources: of one NUMA node, by name (env/sim/declared/resources.py).
         labels: what rules may choose servers by, as `zone: a`.
 
     Raises:
@@ -110,6 +117,10 @@ class ServerType(StrictRecord):
         """Of one server, all its NUMA nodes together."""
         return self.numa_nodes * self.cpu
 
+    def offered(self, name: str) -> int:
+        """What a NUMA node has of a named resource, in 1/10,000. Its cores are its CPU."""
+        return self.resources.get(name, self.cpu * UNIT if name == CPU else 0)
+
 
 @strict_record
 class ClusterConfig(StrictRecord):
@@ -124,6 +135,8 @@ class ClusterConfig(StrictRecord):
         power: of all servers; None where it is not known, and then carbon is not either.
         cpu_share: how threads share the cores of a NUMA node that has fewer: all alike, or tenants
             by their tickets (env/sim/node/cpu_by_tickets.py).
+        resource_mode: which units of named resources have ids (env/resources/node_resources.py).
+        resources_with_ids: those that have in the mode `today`.
 
     Raises:
         InputError: a value is out of range, a name is used twice, or there is no server.
@@ -138,6 +151,8 @@ class ClusterConfig(StrictRecord):
     server_types: Annotated[tuple[ServerType, ...], BeforeValidator(_in_a_list)]
     power: Power | None = None
     cpu_share: Annotated[CpuShare, _or("equal")] = "equal"
+    resource_mode: Mode = "today"
+    resources_with_ids: tuple[ResourceName, ...] = ("GPU",)
 
     def __post_init__(self) -> None:
         if not self.present_types:
@@ -153,10 +168,19 @@ class ClusterConfig(StrictRecord):
             raise InputError(
                 f"all cores do {speed} operations/s together, at most {LARGEST_WORK} are possible"
             )
+        for kind in self.server_types:
+            for name, units in kind.resources.items():
+                if self.has_ids(name):
+                    key = f"server_types.{kind.name}.resources_per_numa_node.{name}"
+                    check_whole_or_fraction(key, units)
         names = [server_type.name for server_type in self.server_types]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"server type '{name}' is declared twice")
+
+    def has_ids(self, name: str) -> bool:
+        """Whether the units of a named resource have ids."""
+        return has_ids(name, self.resource_mode, self.resources_with_ids)
 
     @cached_property
     def places(self) -> dict[tuple[str, int, int], int]:

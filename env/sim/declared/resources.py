@@ -1,7 +1,8 @@
 """The vector of resources: what a NUMA node has, and what a function needs of each.
 
-Cores come first, then memory, then the *named resources*, as gpu or license: whole units, of which
-a container holds all that its function needs, from its admission to its end.
+Cores come first, then memory, then the *named resources*, as GPU or license, in 1/10,000: a
+container holds all that its function needs of them, from its admission to its end. Where their
+units have ids (env/resources/instances.py), a node has a place for each id, else a single one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from env.base.errors import InputError
-from env.sim.declared.hardware import ClusterConfig
+from env.base.schema import nearest
+from env.resources.instances import check_whole_or_fraction
+from env.resources.quantity import UNIT
+from env.sim.declared.hardware import CPU, ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import MEMORY, NAMED
+from env.sim.state.records import NONE
 
 
 def names_of(templates: Iterable[WorkflowTemplate]) -> tuple[str, ...]:
@@ -25,7 +30,7 @@ def names_of(templates: Iterable[WorkflowTemplate]) -> tuple[str, ...]:
 def capacities(config: ClusterConfig, names: Sequence[str]) -> np.ndarray:
     """(types, resources) what a NUMA node of each server type has."""
     rows = [
-        (kind.cpu, kind.memory, *(kind.resources.get(name, 0) for name in names))
+        (kind.cpu, kind.memory, *(kind.offered(name) for name in names))
         for kind in config.server_types
     ]
     return np.array(rows, np.int64)
@@ -35,22 +40,32 @@ def needs(templates: Sequence[WorkflowTemplate], names: Sequence[str]) -> np.nda
     """(D, resources) what each function of the templates needs, one template after the other."""
     rows = [np.zeros((0, NAMED + len(names)), np.int64)]
     for each in templates:
-        none = np.zeros(each.function_count, np.int64)
-        named = (each.resources.get(name, none) for name in names)
+        none = np.zeros(each.function_count)
+        named = (np.rint(each.resources.get(name, none) * UNIT).astype(np.int64) for name in names)
         rows.append(np.column_stack([each.parallelism, each.memory_req, *named]))
     return np.concatenate(rows)
 
 
 def named_arrays(
-    templates: Sequence[WorkflowTemplate], config: ClusterConfig, nodes: int
+    templates: Sequence[WorkflowTemplate], config: ClusterConfig, nodes: int, containers: int
 ) -> dict[str, np.ndarray]:
     """The arrays of a `State` about named resources; empty where no function needs any."""
     names = names_of(templates)
+    has = capacities(config, names)[:, NAMED:]
+    places, first = [np.zeros((len(has), 0), np.int64)], [0]
+    for name, of_types in zip(names, has.T, strict=True):
+        ids = max(1, -(-int(of_types.max()) // UNIT)) if config.has_ids(name) else 1
+        most = UNIT if ids > 1 else None
+        places.append(np.clip(of_types[:, None] - UNIT * np.arange(ids), 0, most))
+        first.append(first[-1] + ids)
     return {
-        "named_capacity": capacities(config, names)[:, NAMED:].ravel(),
+        "named_first": np.array(first),
+        "named_cpu": np.array([names.index(CPU) if CPU in names else NONE]),
+        "named_capacity": np.concatenate(places, axis=1).ravel(),
         "named_needs": needs(templates, names)[:, NAMED:].ravel(),
-        "named_held": np.zeros(nodes * len(names), np.int64),
-        "named_kept": np.zeros(len(names), np.int64),
+        "named_left": np.zeros(nodes * first[-1], np.int64),
+        "named_taken": np.zeros(containers * first[-1], np.int64),
+        "named_kept": np.zeros(first[-1], np.int64),
     }
 
 
@@ -76,7 +91,7 @@ def check_needs(
     config: ClusterConfig,
     memory: np.ndarray | None = None,
 ) -> None:
-    """Refuses functions that no NUMA node holds.
+    """Refuses functions that no NUMA node holds, and those that need 1.5 of units with ids.
 
     Args:
         templates: distinct.
@@ -87,11 +102,17 @@ def check_needs(
         InputError: a function needs more of a resource than any node has, or all that it needs is
             on no node together.
     """
+    names = names_of(templates)
+    for template in templates:
+        for name, amounts in template.resources.items() if names else ():
+            for fn_id, units in enumerate(np.rint(amounts * UNIT).astype(np.int64).tolist()):
+                if config.has_ids(name):
+                    where = f"{template.label}: function {fn_id}: resources.{name}"
+                    check_whole_or_fraction(where, units)
     present = [kind.count > 0 for kind in config.server_types]
     unfit = np.logical_not(holders(templates, config, memory)[:, present].any(axis=1))
     if not unfit.any():
         return
-    names = names_of(templates)
     units = ("MB", *names)
     most = capacities(config, names)[present, MEMORY:].max(axis=0)
     first = 0
@@ -105,9 +126,13 @@ def check_needs(
         wanted[:, 0] = memory[functions]
     fn_id = int(np.where(unfit[functions], wanted[:, 0], -1).argmax())
     where = f"{template.label}: function {fn_id} needs"
-    for needed, has, unit in zip(wanted[fn_id], most, units, strict=True):
+    scales = np.array([1] + [UNIT] * len(names))
+    for needed, has, unit in zip(wanted[fn_id] / scales, most / scales, units, strict=True):
         if needed > has:
-            raise InputError(f"{where} {needed} {unit}, the largest NUMA node has {has}")
-    pairs = zip(wanted[fn_id], units, strict=True)
-    parts = ", ".join(f"{needed} {unit}" for needed, unit in pairs if needed)
+            offered = {name for kind in config.server_types for name in (CPU, *kind.resources)}
+            hint = f"; {nearest(unit, sorted(offered))}" if has == 0 else ""
+            most_of_all = f"the largest NUMA node has {has:.10g}{hint}"
+            raise InputError(f"{where} {needed:.10g} {unit}, {most_of_all}")
+    pairs = zip(wanted[fn_id] / scales, units, strict=True)
+    parts = ", ".join(f"{needed:.10g} {unit}" for needed, unit in pairs if needed)
     raise InputError(f"{where} {parts}, no NUMA node has all of it")

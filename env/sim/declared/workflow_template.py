@@ -8,15 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from env.base.errors import InputError
+from env.base.errors import InputError, located
 from env.base.schema import short
-from env.sim.declared.bounds import (
-    LARGEST_MEMORY,
-    LARGEST_WHOLE,
-    LARGEST_WORK,
-    MOST_CORES,
-    MOST_UNITS,
-)
+from env.resources.quantity import Quantity, as_number
+from env.sim.declared.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES
 
 FUNCTION_BOUNDS: Final = {
     "computation": LARGEST_WORK,
@@ -38,7 +33,7 @@ class WorkflowTemplate:
         data_bytes: int64 (E,), bytes moved from source to target, at least 0.
         function_names: for reading; empty, or one name a function.
         where: the file or the config key it came from, for errors; empty where it has none.
-        resources: int64 (F,) each, units of named resources (resources.py) by name.
+        resources: float64 (F,) each, plain amounts of named resources (resources.py) by name.
         images: what containers of each function are started from; empty: its name says it.
 
     Raises:
@@ -64,7 +59,9 @@ class WorkflowTemplate:
         resources = {}
         for name, given in self.resources.items():
             key = f"resources[{short(name)}]"
-            resources[name] = self._whole_numbers(key, given, 0, MOST_UNITS)
+            with located(f"{self.label}: {key}"):
+                amounts = [Quantity.declared(each) for each in np.asarray(given).tolist()]
+            resources[name] = np.array([as_number(each) for each in amounts], np.float64)
             self._check_length(key, resources[name])
         object.__setattr__(self, "resources", resources)
         work = sum(self.computation.tolist())

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.schema import Strict, TenantName
+from env.resources.quantity import as_number
 from env.sim.declared.bounds import (
     LARGEST_WORK,
     LONGEST,
@@ -57,7 +58,7 @@ WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
 class FunctionModel(Strict):
     """A function: operations, MB, and the cores it can use; its name, if it has one.
 
-    `resources` are the units that it needs of named ones, `image` where functions belong to images,
+    `resources` is what it needs of named ones, `image` where functions belong to images,
     `rank` where the order of the queue goes by it.
     """
 
@@ -113,7 +114,7 @@ class WorkflowModel(Strict):
             function_names=names if any(each.name for each in self.functions) else (),
             where=f"workflow {self.workflow_id}",
             resources={
-                name: np.array([each.get(name, 0) for each in units])
+                name: np.array([as_number(each.get(name, 0)) for each in units])
                 for name in dict.fromkeys(chain.from_iterable(units))
             },
         )

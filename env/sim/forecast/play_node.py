@@ -19,7 +19,13 @@ from env.sim.node.cpu_by_tickets import (
     tenant_of,
     thread_speed,
 )
-from env.sim.node.fit import hold_named, keep_named, restore_named, short_of_named
+from env.sim.node.fit import (
+    give_back_named,
+    keep_named,
+    restore_named,
+    short_of_named,
+    take_named,
+)
 from env.sim.node.projection import speed_share
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
@@ -101,7 +107,7 @@ def play(state: State, node: int, candidate, start: float, by_tickets: bool):
     waiting, last_in_queue = nodes[node].first_waiting, NONE
     keep_named(state, node)
     if start < INF:
-        hold_named(state, node, containers[candidate].function, 1)
+        take_named(state, node, candidate)
         late = insert_joined(containers, late, candidate, start)
     else:
         last_in_queue = candidate
@@ -153,7 +159,7 @@ def play(state: State, node: int, candidate, start: float, by_tickets: bool):
         now, drained = completion, mark
         parallelism -= containers[index].parallelism
         used -= containers[index].memory_alloc
-        hold_named(state, node, containers[index].function, -1)
+        give_back_named(state, node, index)
         raised, later, tight = note_end(state, index, now, candidate, raised, later, tight)
         while (
             waiting != NONE
@@ -161,7 +167,7 @@ def play(state: State, node: int, candidate, start: float, by_tickets: bool):
             and short_of_named(state, node, containers[waiting].function, False) == NONE
         ):
             index = waiting
-            hold_named(state, node, containers[index].function, 1)
+            take_named(state, node, index)
             waiting = containers[index].next
             if waiting == NONE and index != last_in_queue:
                 waiting = last_in_queue

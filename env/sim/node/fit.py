@@ -7,6 +7,7 @@ function may be given less than it needs. Of named resources it gets all that it
 from typing import Final
 
 from env.base.jit import compiled, compiled_apart
+from env.resources.instances import acquire, holds, release
 from env.sim.node.server_state import is_leased, may_be_started
 from env.sim.state.block import State
 from env.sim.state.records import IN_SERVICE, NONE
@@ -30,23 +31,34 @@ def free_memory(state: State, node: int):
 
 @compiled
 def named_need(state: State, function: int, named: int):
-    """Units of a named resource that a function needs."""
-    return state.named_needs[state.functions[function].declared * len(state.named_kept) + named]
-
-
-@compiled
-def named_left(state: State, node: int, named: int, empty: bool):
-    """Units of a named resource that a node has; with `empty` those that are held count, too."""
-    count = len(state.named_kept)
-    left = state.named_capacity[state.servers[state.nodes[node].server].type * count + named]
-    return left if empty else left - state.named_held[node * count + named]
+    """What a function needs of a named resource, in 1/10,000."""
+    count = len(state.named_first) - 1
+    return state.named_needs[state.functions[function].declared * count + named]
 
 
 @compiled
 def short_of_named(state: State, node: int, function: int, empty: bool):
     """The first named resource of which a node has too little; arguments as for `short_of`."""
-    for named in range(len(state.named_kept)):
-        if named_need(state, function, named) > named_left(state, node, named, empty):
+    if len(state.named_kept) == 0:
+        return NONE
+    return first_short(state, node, function, empty)
+
+
+# Apart, as the next two: inlined they slow down worlds without named resources, which are most.
+@compiled_apart
+def first_short(state: State, node: int, function: int, empty: bool):
+    """As `short_of_named`."""
+    places = len(state.named_kept)
+    kind = state.servers[state.nodes[node].server].type
+    for named in range(len(state.named_first) - 1):
+        first = state.named_first[named]
+        count = state.named_first[named + 1] - first
+        need = named_need(state, function, named)
+        if empty:
+            enough = holds(state.named_capacity, kind * places + first, count, need)
+        else:
+            enough = holds(state.named_left, node * places + first, count, need)
+        if not enough:
             return NAMED + named
     return NONE
 
@@ -69,35 +81,55 @@ def short_of(state: State, node: int, function: int, memory: int, empty: bool):
 
 
 @compiled
-def hold_named(state: State, node: int, function: int, sign: int) -> None:
-    """A container of a function takes its named resources (`sign` 1) or gives them back (-1)."""
+def take_named(state: State, node: int, container: int) -> None:
+    """A container takes the named resources that its function needs; the node has them."""
     if len(state.named_kept) > 0:
-        add_held(state, node, function, sign)
+        acquire_named(state, node, container)
 
 
-# Apart: inlined it slows down worlds without named resources, which are most.
 @compiled_apart
-def add_held(state: State, node: int, function: int, sign: int) -> None:
-    """As `hold_named`."""
-    count = len(state.named_kept)
-    for named in range(count):
-        state.named_held[node * count + named] += sign * named_need(state, function, named)
+def acquire_named(state: State, node: int, container: int) -> None:
+    """As `take_named`."""
+    places, function = len(state.named_kept), state.containers[container].function
+    for named in range(len(state.named_first) - 1):
+        first = state.named_first[named]
+        count = state.named_first[named + 1] - first
+        need = named_need(state, function, named)
+        begin, taken = node * places + first, container * places + first
+        acquire(state.named_left, begin, count, need, state.named_taken, taken)
+
+
+@compiled
+def give_back_named(state: State, node: int, container: int) -> None:
+    """A container gives its named resources back."""
+    places = len(state.named_kept)
+    if places > 0:
+        release(state.named_left, node * places, places, state.named_taken, container * places)
+
+
+@compiled
+def reset_named(state: State, node: int) -> None:
+    """Nobody holds anything of a node's named resources."""
+    places = len(state.named_kept)
+    kind = state.servers[state.nodes[node].server].type
+    for place in range(places):
+        state.named_left[node * places + place] = state.named_capacity[kind * places + place]
 
 
 @compiled
 def keep_named(state: State, node: int) -> None:
-    """Notes what is held of the named resources of a node."""
-    count = len(state.named_kept)
-    for named in range(count):
-        state.named_kept[named] = state.named_held[node * count + named]
+    """Notes what is left of the named resources of a node."""
+    places = len(state.named_kept)
+    for place in range(places):
+        state.named_kept[place] = state.named_left[node * places + place]
 
 
 @compiled
 def restore_named(state: State, node: int) -> None:
     """Brings back what `keep_named` noted."""
-    count = len(state.named_kept)
-    for named in range(count):
-        state.named_held[node * count + named] = state.named_kept[named]
+    places = len(state.named_kept)
+    for place in range(places):
+        state.named_left[node * places + place] = state.named_kept[place]
 
 
 @compiled

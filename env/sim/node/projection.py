@@ -4,7 +4,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.node.cpu_by_tickets import share_out
-from env.sim.node.fit import NAMED, hold_named, short_of
+from env.sim.node.fit import NAMED, give_back_named, reset_named, short_of, take_named
 from env.sim.node.keep_alive import make_room
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
@@ -225,7 +225,7 @@ def admit(state: State, node: int, index: int, start_time: float) -> None:
     nodes[node].last_running = index
     nodes[node].running_count += 1
     nodes[node].allocated_memory += containers[index].memory_alloc
-    hold_named(state, node, containers[index].function, 1)
+    take_named(state, node, index)
     nodes[node].projected = 0
     nodes[node].forecast = 0
     if nodes[node].first_idle != NONE:
@@ -281,7 +281,7 @@ def leave(state: State, node: int, previous: int, index: int, time: float) -> No
     nodes[node].forecast = 0
     nodes[node].running_count -= 1
     nodes[node].allocated_memory -= containers[index].memory_alloc
-    hold_named(state, node, containers[index].function, -1)
+    give_back_named(state, node, index)
     nodes[node].parallelism -= containers[index].parallelism
 
 
@@ -382,3 +382,4 @@ def reset_node(state: State, node: int) -> None:
     nodes[node].next_container = NONE
     nodes[node].last_completion = -INF
     nodes[node].projected = nodes[node].forecast = 1
+    reset_named(state, node)

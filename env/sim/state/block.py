@@ -31,7 +31,7 @@ FLOAT: Final = np.dtype(np.float64)
 # of a template, S of servers, N of NUMA nodes, W of workflows, K of tenants. Of the central queue
 # and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
 # are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
-# number of named resources (resources.py) that functions need, mostly none.
+# number of named resources (resources.py) that functions need, mostly none; R that of their places.
 COPIED: Final = {
     "cluster": records.CLUSTER,  # (2,), the second as the first is at time 0
     "servers": records.SERVER,  # (S,)
@@ -59,7 +59,7 @@ COPIED: Final = {
     "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
     "histograms": INTEGER,  # (J, B), idle times by bin
     "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
-    "named_held": INTEGER,  # (N * X,), of resource x by admitted containers of node n at n * X + x
+    "named_left": INTEGER,  # (N * R,), what admitted containers of node n leave, from n * R on
 }
 """These are copied whole."""
 IN_USE: Final = {
@@ -71,7 +71,8 @@ IN_USE: Final = {
     "on_node": queue_records.ON_NODE,  # (K,), without meaning between calls
     "idle": queue_records.IDLE,
     "history": records.ENTRY,  # since it was last taken; empty where nobody ever listens
-    "named_kept": INTEGER,  # (X,), those of a node while the forecast plays it
+    "named_taken": INTEGER,  # from c * R on, by container c: where it is admitted
+    "named_kept": INTEGER,  # (R,), what a node has left while the forecast plays it
     "scratch": records.PROJECTED,  # (slots * F,), without meaning between calls
 }
 """Of these a copy gets what is in use, see `copy_into` in env/sim/assembly/new_state.py."""
@@ -82,7 +83,9 @@ FIXED: Final = {
     "template_functions": records.TEMPLATE_FUNCTION,
     "predecessors": records.EDGE,  # per function in ascending id
     "successors": records.EDGE,
-    "named_capacity": INTEGER,  # of resource x on a node of server type t at t * X + x
+    "named_first": INTEGER,  # (X + 1,), first place of resource x, and R
+    "named_cpu": INTEGER,  # (1,), which x is CPU, or NONE
+    "named_capacity": INTEGER,  # of a node of server type t from t * R on
     "named_needs": INTEGER,  # of resource x by declared function d at d * X + x
     "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)
 }

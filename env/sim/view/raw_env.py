@@ -9,6 +9,7 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.schema import listed, short
+from env.resources.quantity import as_number
 from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
 from env.sim.assembly.new_state import copy_state, reset
@@ -20,7 +21,7 @@ from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.asking import Question, next_question
 from env.sim.events.engine import is_stuck, play, step
-from env.sim.node.fit import NAMED, named_left, named_need, short_of, suits
+from env.sim.node.fit import NAMED, named_need, short_of, suits
 from env.sim.node.idle_forecast import learn
 from env.sim.node.server_state import OUT_OF_SERVICE
 from env.sim.queue.central_queue import choose
@@ -31,6 +32,7 @@ from env.sim.state.timers import set_timer
 from env.sim.view.hardware import Cluster
 from env.sim.view.played import Played
 from env.sim.view.recorded import Recorded
+from env.sim.view.resources import Resources, demand_of, left_of, resources_of
 from env.sim.view.workload import Function, Workload
 from env.tickets.amounts import exact
 
@@ -122,6 +124,7 @@ class RawEnv(Played):
         if self._listens:
             self.state = listening(self.state)
         self._places, self._node_of = list(self.cluster_config.places), self.cluster_config.places
+        self._named = names_of(self.episode.declared)
         self._memory_of = self.state.nodes["memory"].tolist()
         self.reset()
 
@@ -150,6 +153,15 @@ class RawEnv(Played):
     def cluster(self) -> Cluster:
         """View of the hardware."""
         return Cluster(self.state, self.cluster_config)
+
+    @property
+    def resources(self) -> Resources:
+        """What every NUMA node has of each resource at this moment, has left, and is asked for."""
+        return resources_of(self.state, self._named)
+
+    def demand(self, function: Function) -> np.ndarray:
+        """(L,) what a function that has arrived needs of each resource, as in `resources`."""
+        return demand_of(self.state, self.function_index(function.wf_id, function.fn_id))
 
     @property
     def workload(self) -> Workload:
@@ -339,13 +351,14 @@ class RawEnv(Played):
         state_name = self.cluster.servers[name][server_id].state_name
         if state_name in OUT_OF_SERVICE:
             return f"{who}: server {name} {server_id} is {state_name}, it takes nothing new"
-        names = names_of(self.episode.declared)
         for empty, has in ((True, "has"), (False, "now has")):
             named = int(short_of(self.state, node, deciding, int(memory_alloc), empty)) - NAMED
             if named >= 0:
-                needed = f"needs {named_need(self.state, deciding, named)} {names[named]}"
-                left = named_left(self.state, node, named, empty)
-                return f"{who} {needed}, {where} {has} {left}"
+                need = int(named_need(self.state, deciding, named))
+                left = int(left_of(self.state, named, empty)[node].sum())
+                parts = " in parts" if left >= need else ""
+                needed = f"needs {as_number(need)} {self._named[named]}"
+                return f"{who} {needed}, {where} {has} {as_number(left)}{parts}"
         return (
             f"{who}: {where} has no {int(memory_alloc)} MB free or reclaimable now, "
             "or may not be started"

@@ -137,9 +137,122 @@ def test_files_are_checked(given: Mapping[str, Any], told: str) -> None:
 
 
 def test_python_is_checked() -> None:
-    with pytest.raises(InputError, match=r"resources.gpu: .* equal to 0, found -1"):
+    with pytest.raises(InputError, match=r"resources.gpu: found '-1', a number from 0 to"):
         replace(PLAIN, resources={"gpu": -1})
-    with pytest.raises(InputError, match=r"'w': resources\['gpu'\]\[1\] is -1, at least 0"):
+    with pytest.raises(InputError, match=r"'w': resources\['gpu'\]: found '-1', a number from 0"):
         functions([2, 3], gpu=[0, -1])
     with pytest.raises(InputError, match=r"'w': resources\['gpu'\] has 1 entries, computation"):
         functions([2, 3], gpu=[0])
+
+
+CARDS = replace(PLAIN, resources={"GPU": 2, "license": 1.5})
+
+
+def sharing(**resources: Sequence[float]) -> WorkflowTemplate:
+    """Functions of 2, 3, 4, ... s and one core that wait for nobody."""
+    count = len(next(iter(resources.values())))
+    work = [1_000 * (2 + own) for own in range(count)]
+    return small.functions(*work, name="w", resources=resources)
+
+
+@pytest.mark.parametrize("rules", [Rules(), QUEUED])
+def test_fractions_share_a_unit_and_are_not_put_together(rules: Rules, tmp_path: Path) -> None:
+    """0.7 and 0.5 split both units, 0.3 fills the first; 0.4 fits the second, then 1 waits."""
+    template = sharing(GPU=[0.7, 0.5, 0.3, 0.4, 1])
+    images = Images.by_name([template], 0.0)
+    env = RawEnv([0.0], [template], cluster := small.cluster_of(CARDS), rules=rules, images=images)
+    for expected in ([10_000, 10_000], [3_000, 10_000], [3_000, 5_000], [0, 5_000], None):
+        left = env.resources.left["GPU"].tolist()
+        assert expected is None or left == [expected]
+        env.step("plain", 0, 0, 512)
+    ends = [own.completion_time for own in env.workload.workflows[0].functions]
+    # The unit of 0.7 and 0.3 is whole again at 14 s: 10 s for the server, then 2 and 4 s.
+    assert env.done and ends == [12.0, 13.0, 14.0, 15.0, 20.0]
+    env = RawEnv([0.0], [template], cluster, record=True, rules=rules, images=images)
+    started(env, *[0] * 5)
+    write_episode(tmp_path / "gpu.json", episode_of(env, "gpu", ""))
+    document = json.loads((tmp_path / "gpu.json").read_text())
+    assert document["cluster"]["server_types"][0]["resources_per_numa_node"] == {
+        "GPU": 2,
+        "license": 1.5,
+    }
+    assert document["workflows"][0]["functions"][0]["resources"] == {"GPU": 0.7}
+    episode = read_episode(tmp_path / "gpu.json")
+    assert violations(episode) == [] and replayed(episode) == episode.expected
+    document["workflows"][0]["functions"][4]["resources"] = {"GPU": 1.0}
+    document["workflows"][0]["functions"][3]["resources"] = {"GPU": 0.6}
+    broken = violations(EpisodeFile.model_validate(document))
+    assert any("2.1 GPU are in use" in line for line in broken)
+
+
+def test_from_the_queue_parts_of_two_units_do_not_serve_one() -> None:
+    template = sharing(GPU=[0.5, 0.75, 0.5, 0.75])
+    images = Images.by_name([template], 0.0)
+    env = RawEnv([0.0], [template], small.cluster_of(CARDS), rules=QUEUED, images=images)
+    for _ in range(3):
+        env.step("plain", 0, 0, 512)
+    # At 12 s the first ends, and 0.5 and 0.25 are left; at 13 s the second.
+    assert env.time == 13.0 and env.resources.left["GPU"].tolist() == [[5_000, 10_000]]
+
+
+def test_cores_are_reserved_by_those_who_declare_them() -> None:
+    """Four cores: 2 and 1.5 CPU run, another 1 waits; with four threads of their own each."""
+    template = sharing(CPU=[2, 1.5, 1])
+    env = RawEnv([0.0], [template], small.cluster_of(PLAIN))
+    assert started(env, 0, 0, 0) == [(10.0, 12.0), (10.0, 13.0), (12.0, 16.0)]
+    with pytest.raises(InputError, match="function 0 needs 4.5 CPU, the largest NUMA node has 4$"):
+        RawEnv([0.0], [sharing(CPU=[4.5])], small.cluster_of(PLAIN))
+    more = small.cluster_of(replace(PLAIN, resources={"CPU": 6}))
+    assert started(RawEnv([0.0], [sharing(CPU=[4.5, 1.5])], more), 0, 0)[1][0] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("resources", "mode", "told"),
+    [
+        ({"GPU": [1, 1.5]}, "today", r"function 1: resources\.GPU: 1\.5 is refused, as its units"),
+        ({"CPU": [1.5]}, "2019", r"function 0: resources\.CPU: 1\.5 is refused, as its units"),
+        ({"gpu": [1]}, "today", r"needs 1 gpu, the largest NUMA node has 0; allowed: CPU, GPU$"),
+    ],
+)
+def test_demands_that_no_node_meets(resources: Any, mode: Any, told: str) -> None:
+    cards = replace(PLAIN, name="cards", resources={"GPU": 2})
+    cluster = small.cluster_of(PLAIN, cards, resource_mode=mode)
+    with pytest.raises(InputError, match=f"^workflow 'w': .*{told}"):
+        RawEnv([0.0], [sharing(**resources)], cluster)
+
+
+def test_a_node_has_no_part_of_a_second_unit() -> None:
+    with pytest.raises(InputError, match=r"plain.resources_per_numa_node.GPU: 1.5 is refused"):
+        small.cluster_of(replace(PLAIN, resources={"GPU": 1.5}))
+
+
+def test_what_nodes_have_left_and_are_asked_for() -> None:
+    """Two functions of 3,000 MB on 4,096: the second waits, and is the load."""
+    template = sharing(GPU=[0.5, 1])
+    template = replace(template, memory_req=[3_000, 3_000], parallelism=[3, 2])
+    env = RawEnv([0.0], [template], small.cluster_of(CARDS, replace(PLAIN, name="none")))
+    function = env.current_function
+    assert function is not None and env.demand(function).tolist() == [30_000, 30_000_000, 5_000]
+    env.step("plain", 0, 0, 3_000)
+    second = env.current_function
+    assert second is not None
+    fork = env.fork()
+    env.step("plain", 0, 0, 3_000)
+    assert env.done
+    seen = fork.resources
+    assert seen.labels == ("CPU", "memory", "GPU")
+    assert seen.total.tolist() == [[40_000, 40_960_000, 20_000], [40_000, 40_960_000, 0]]
+    assert seen.available.tolist() == [[10_000, 10_960_000, 15_000], [40_000, 40_960_000, 0]]
+    assert seen.load.tolist() == [[0, 0, 0]] * 2
+
+
+def test_what_waits_on_a_node_is_its_load() -> None:
+    template = sharing(CPU=[3, 2, 1], GPU=[0.5, 0, 0])
+    env = RawEnv([0.0], [template], small.cluster_of(CARDS))
+    for _ in range(2):
+        env.step("plain", 0, 0, 4_096 if env.decisions else 1)
+    assert env.resources.labels == ("CPU", "memory", "GPU")
+    assert env.resources.available[0].tolist() == [10_000, 40_950_000, 15_000]
+    assert env.resources.load[0].tolist() == [20_000, 40_960_000, 0]
+    third = env.current_function
+    assert third is not None and env.demand(third).tolist() == [10_000, 10_000, 0]
