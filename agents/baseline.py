@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-
 from agents import memory, order, placement
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
@@ -17,9 +15,7 @@ from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
-from env.score.reward import Objective
 from env.sim.declared.rules import PLACEMENTS
-from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 
 ALL = "all"
@@ -47,10 +43,6 @@ class ComposedScheduler(Scheduler):
             self.fit = next(same, "asked")
         self.tiers = (config.memory.ratio,)
         self._config = config
-
-    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
-        """Turns to a new episode."""
-        self._config.placement.reset()
 
     def choose(self, decision: Decision) -> int:
         """The row that the placement rule takes."""

@@ -50,9 +50,6 @@ class PlacementRule(Rule):
 
     is_reference: ClassVar[bool] = False
 
-    def reset(self) -> None:
-        """Turns to a new episode, where a rule remembers anything of one."""
-
     def choose(self, decision: Decision) -> int:
         """A feasible row: of one memory tier, a NUMA node each."""
         raise NotImplementedError

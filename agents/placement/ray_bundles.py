@@ -16,7 +16,7 @@ Strategy = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
 
 
 class RayBundles(PlacementRule):
-    """The functions of a workflow that are ready when the first of them is placed are one group.
+    """The functions of a workflow that are ready when the first of them is placed are a group.
 
     Nodes are found for all of it at once. Where it does not fit now, they are found as if all nodes
     were empty, and its functions wait on them. Where it does not fit even so, the first function is
@@ -29,14 +29,11 @@ class RayBundles(PlacementRule):
     strategy: Strategy
     _planned: dict[tuple[int, int], int] = PrivateAttr(default_factory=dict)
 
-    def reset(self) -> None:
-        """A new episode has no groups yet."""
-        self._planned.clear()
-
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
-        function = decision.function
-        key = function.wf_id, function.fn_id
+        if decision.env.decisions == 0:
+            self._planned.clear()  # of another episode
+        key = decision.function.wf_id, decision.function.fn_id
         node = self._planned.pop(key, None)
         if node is None or not decision.rows["feasible"][node]:
             self._plan(decision)
@@ -67,14 +64,10 @@ def largest_first(labels: Sequence[str], demands: np.ndarray) -> list[int]:
 
 
 def best_node(available: np.ndarray, demand: np.ndarray, among: np.ndarray) -> int | None:
-    """The node with room for which the sum of the shares of what is available that stay is largest.
+    """Of `among` (N,) the node with room of whose available amounts (N, L) the largest share stays.
 
-    Source: `src/ray/raylet/scheduling/policy/scorer.cc`.
-
-    Args:
-        available: (N, L).
-        demand: (L,).
-        among: (N,) which nodes may be chosen.
+    Shares of all labels that are asked for are summed up. Source:
+    `src/ray/raylet/scheduling/policy/scorer.cc`.
     """
     fits = np.flatnonzero(among & (demand <= available).all(axis=1))
     if len(fits) == 0:
@@ -87,15 +80,10 @@ def best_node(available: np.ndarray, demand: np.ndarray, among: np.ndarray) -> i
 def plan(
     nodes: Nodes, demands: np.ndarray, strategy: Strategy, target: int | None = None
 ) -> list[int] | None:
-    """The node of each bundle; None where not all of them fit.
+    """The node of each of the demands (B, L); None where not all of them fit.
 
-    Source: `src/ray/raylet/scheduling/policy/bundle_scheduling_policy.cc`.
-
-    Args:
-        nodes: of the cluster.
-        demands: (B, L).
-        strategy: as Ray calls it.
-        target: index of the node that STRICT_PACK takes if it has room.
+    STRICT_PACK takes node `target` if it has room. Source:
+    `src/ray/raylet/scheduling/policy/bundle_scheduling_policy.cc`.
     """
     free, fresh = nodes.available.copy(), np.ones(len(nodes.total), bool)
     if strategy == "STRICT_PACK":

@@ -1,7 +1,5 @@
 """Placement `ray_random`: any node with room, as Ray placed in 2019."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from agents.ray_nodes import Nodes, in_decision, one_of
@@ -12,38 +10,19 @@ from agents.scheduler import Decision
 class RayRandom(PlacementRule):
     """One of the nodes with room beside all that waits there, else one that has enough in total.
 
-    The engine counts a placed function to the load of its node at once. Source: `Schedule` of
+    What is placed counts to the load of its node at once. Source: `Schedule` in
     `src/ray/raylet/scheduling_policy.cc` of 2019.
     """
 
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
-        nodes, demand = in_decision(decision)
-        return one_of(decision, fitting(nodes, demand))
+        return one_of(decision, fitting(*in_decision(decision)))
 
 
 def fitting(nodes: Nodes, demand: np.ndarray) -> np.ndarray:
     """Indices of the nodes of which one is drawn for a demand (L,); empty: it stays."""
-    free = nodes._replace(available=nodes.available - nodes.load).free_for(demand)
+    free = nodes.free_for(demand)
     return np.flatnonzero(free if free.any() else nodes.feasible(demand))
-
-
-def schedule(
-    nodes: Nodes, demands: Sequence[np.ndarray], rng: np.random.Generator
-) -> list[int | None]:
-    """The node of each demand (L,), one after the other; None for those that stay.
-
-    The load of a node rises with every demand that it gets.
-    """
-    load = nodes.load.copy()
-    chosen: list[int | None] = []
-    for demand in demands:
-        fit = fitting(nodes._replace(load=load), demand)
-        node = int(rng.choice(fit)) if len(fit) else None
-        if node is not None:
-            load[node] += demand
-        chosen.append(node)
-    return chosen
 
 
 def spill_over(
@@ -51,7 +30,7 @@ def spill_over(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Who moves to a node that joins or grows: all that fitted nowhere, and one that is ready.
 
-    Source: `SpillOver` of `src/ray/raylet/scheduling_policy.cc` of 2019.
+    Source: `SpillOver` in `src/ray/raylet/scheduling_policy.cc` of 2019.
 
     Args:
         total: (L,) of the node.

@@ -1,7 +1,5 @@
 """Placement `ray_spread`: nodes with room in turn, Ray's strategy SPREAD."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import PrivateAttr
 
@@ -18,14 +16,10 @@ class RaySpread(PlacementRule):
 
     _first: int = PrivateAttr(default=0)
 
-    def reset(self) -> None:
-        """A new episode begins with the first node."""
-        self._first = 0
-
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
-        nodes, demand = in_decision(decision)
-        node = one_of(decision, next_in_turn(nodes, demand, self._first))
+        first = self._first if decision.env.decisions else 0
+        node = one_of(decision, next_in_turn(*in_decision(decision), first))
         self._first = node + 1
         return node
 
@@ -33,16 +27,10 @@ class RaySpread(PlacementRule):
 def next_in_turn(
     nodes: Nodes, demand: np.ndarray, first: int, only_free: bool = False
 ) -> np.ndarray:
-    """The index of the node whose turn it is, as an array of one or none.
+    """The node whose turn it is, or none, from index `first` on for a demand (L,).
 
-    Args:
-        nodes: of the cluster.
-        demand: (L,).
-        first: index of the node behind the last choice.
-        only_free: whether nodes without room now do not count.
+    With `only_free` nodes without room now do not count.
     """
     turns = np.roll(np.arange(len(nodes.total)), -first)
     free = turns[nodes.free_for(demand)[turns]][:1]
-    if len(free) or only_free:
-        return free
-    return turns[nodes.feasible(demand)[turns]][:1]
+    return free if len(free) or only_free else turns[nodes.feasible(demand)[turns]][:1]
