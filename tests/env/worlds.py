@@ -56,14 +56,14 @@ def with_queue(layout: str) -> tuple[str, ...]:
 
 
 def with_gpu(config: dict[str, Any]) -> dict[str, Any]:
-    """The world with gpus on its second server type alone, and workflows whose first needs one."""
+    """The world with GPUs on its second server type alone; the first function needs half of one."""
     kinds = {
-        name: kind | {"resources_per_numa_node": {"gpu": int(index == 1)}}
+        name: kind | {"resources_per_numa_node": {"GPU": int(index == 1)}}
         for index, (name, kind) in enumerate(config["cluster"]["server_types"].items())
     }
     function = {"runtime": 2.0, "memory": 100, "parallelism": 1}
     inline = {
-        "functions": {"a": function | {"resources": {"gpu": 1}}, "b": function},
+        "functions": {"a": function | {"resources": {"GPU": 0.5}}, "b": function},
         "edges": [{"from": "a", "to": "b", "bytes": 1}],
     }
     return config | {

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from env.resources.quantity import UNIT
+from env.resources.quantity import UNIT, as_number
 from env.sim.check.rounding import check_close
 from env.sim.check.schedule import Function, Place, Schedule
 from env.sim.episode.model import MOMENTS, RunModel, named
@@ -135,25 +135,24 @@ def _check_held(schedule: Schedule) -> Iterator[str]:
     for run in schedule.results.runs:
         held: dict[str, int] = dict(schedule.declared[run.function].resources or {})
         if queued:
-            held["MB"] = run.memory_allocated_mb
+            held["MB"] = run.memory_allocated_mb * UNIT
         for unit, amount in held.items():
             begin = run.dispatch_time if queued else run.start_time
             changes[run.place, unit] += [(begin, amount), (run.end_time, -amount)]
     for warm in schedule.results.warm_containers if queued else ():
         changes[warm.place, "MB"] += [
-            (warm.begin_time, warm.memory_mb),
-            (warm.end, -warm.memory_mb),
+            (warm.begin_time, warm.memory_mb * UNIT),
+            (warm.end, -warm.memory_mb * UNIT),
         ]
     for (place, unit), times in changes.items():
         kind, used = schedule.types[place[0]], 0
-        size = kind.memory if unit == "MB" else kind.offered(unit)
+        size = kind.memory * UNIT if unit == "MB" else kind.offered(unit)
         # Of one moment, what is given back comes first.
         for time, amount in sorted(times):
             used += amount
             if used > size:
-                scale = 1 if unit == "MB" else UNIT
-                found, most = f"{used / scale:.10g} {unit}", f"{size / scale:.10g}"
-                yield f"{place}: {found} are in use at {time} s, it has {most}"
+                found, has = as_number(used), as_number(size)
+                yield f"{place}: {found} {unit} are in use at {time} s, it has {has}"
 
 
 def _check_order(schedule: Schedule, events: Sequence[QueueEvent]) -> Iterator[str]:

@@ -18,13 +18,12 @@ from env.resources.quantity import UNIT
 from env.sim.declared.hardware import CPU, ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import MEMORY, NAMED
-from env.sim.state.records import NONE
 
 
 def names_of(templates: Iterable[WorkflowTemplate]) -> tuple[str, ...]:
-    """The named resources that any function needs, in the order of the vector."""
+    """The named resources that any function needs, in the order of the vector: CPU comes first."""
     needed = {name for each in templates for name, units in each.resources.items() if units.any()}
-    return tuple(sorted(needed))
+    return tuple(sorted(needed, key=lambda name: (name != CPU, name)))
 
 
 def capacities(config: ClusterConfig, names: Sequence[str]) -> np.ndarray:
@@ -60,7 +59,7 @@ def named_arrays(
         first.append(first[-1] + ids)
     return {
         "named_first": np.array(first),
-        "named_cpu": np.array([names.index(CPU) if CPU in names else NONE]),
+        "named_cpu": np.array([int(CPU in names)]),
         "named_capacity": np.concatenate(places, axis=1).ravel(),
         "named_needs": needs(templates, names)[:, NAMED:].ravel(),
         "named_left": np.zeros(nodes * first[-1], np.int64),

@@ -10,7 +10,6 @@ from env.resources.quantity import UNIT
 from env.sim.declared.hardware import CPU
 from env.sim.node.waiting_load import sum_waiting
 from env.sim.state.block import State
-from env.sim.state.records import NONE
 
 
 class Resources(NamedTuple):
@@ -47,7 +46,7 @@ def left_of(state: State, named: int, empty: bool) -> np.ndarray:
 
 def resources_of(state: State, labels_named: tuple[str, ...]) -> Resources:
     """Of all nodes at this moment; `labels_named` are those that functions declare."""
-    nodes, cpu = state.nodes, int(state.named_cpu[0])
+    nodes = state.nodes
     load = np.zeros((len(nodes), 2 + len(labels_named)), np.int64)
     sum_waiting(state, load)
     threads = nodes["parallelism"] * UNIT - load[:, 0]
@@ -62,7 +61,7 @@ def resources_of(state: State, labels_named: tuple[str, ...]) -> Resources:
         free[:, 2 + named] = rows.sum(axis=1)
         left[label] = rows
     labels = (CPU, "memory", *(label for label in labels_named if label != CPU))
-    total, free, load = (_with_cpu(cpu, each) for each in (total, free, load))
+    total, free, load = (_with_cpu(state, each) for each in (total, free, load))
     return Resources(labels, total, free, load, left)
 
 
@@ -72,13 +71,12 @@ def demand_of(state: State, function: int) -> np.ndarray:
     first = int(own["declared"]) * count
     basis = np.array([own["parallelism"], own["memory_req"]]) * UNIT
     needs = np.concatenate([basis, state.named_needs[first : first + count]])
-    return _with_cpu(int(state.named_cpu[0]), needs)
+    return _with_cpu(state, needs)
 
 
-def _with_cpu(cpu: int, amounts: np.ndarray) -> np.ndarray:
-    """Amounts of cores, memory and named resources, of which CPU takes the place of cores."""
-    if cpu == NONE:
-        return amounts
-    order = np.delete(np.arange(amounts.shape[-1]), 2 + cpu)
-    order[0] = 2 + cpu
-    return np.take(amounts, order, axis=-1)
+def _with_cpu(state: State, amounts: np.ndarray) -> np.ndarray:
+    """Amounts of cores, memory and named resources; CPU takes the place of cores if it is named."""
+    if state.named_cpu[0]:
+        amounts[..., 0] = amounts[..., 2]
+        return np.delete(amounts, 2, axis=-1)
+    return amounts

@@ -77,6 +77,12 @@ def test_profiles(
     assert (task.runtime, task.cores, task.memory) == (runtime, cores, memory)
 
 
+def test_gpus() -> None:
+    for key in ("pegasus__gpus", "condor__request_gpus"):
+        (task,) = dax(f'<job id="a" name="x">{profiles(**{key: "0.5"})}</job>').tasks
+        assert task.resources == {"GPU": 5_000}
+
+
 def test_what_counts_more() -> None:
     """The job's attribute, its profile, the profile of its executable."""
     graph = dax(

@@ -147,6 +147,17 @@ def task(name: str, *files: dict[str, Any], **others: Any) -> dict[str, Any]:
     return {"name": name, "runtime": 1.0, "files": list(files), **others}
 
 
+def test_resources_of_a_task(rules: AnnotationRules) -> None:
+    graph = old(task("a", resources={"CPU": 2, "GPU": 0.57}), task("b"))
+    template, _ = annotate(graph, rules, 1_000)
+    assert {name: row.tolist() for name, row in template.resources.items()} == {
+        "CPU": [2.0, 0.0],
+        "GPU": [0.57, 0.0],
+    }
+    with pytest.raises(InputError, match=r"tasks.0.resources.GPU: found '0.12345', a number from"):
+        old(task("a", resources={"GPU": 0.12345}))
+
+
 def edges(graph: TaskGraph) -> set[tuple[str, str]]:
     return {(graph.tasks[a].name, graph.tasks[b].name) for a, b in graph.edge_bytes}
 
