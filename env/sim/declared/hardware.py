@@ -151,7 +151,7 @@ class ClusterConfig(StrictRecord):
     server_types: Annotated[tuple[ServerType, ...], BeforeValidator(_in_a_list)]
     power: Power | None = None
     cpu_share: Annotated[CpuShare, _or("equal")] = "equal"
-    resource_mode: Mode = "today"
+    resource_mode: Annotated[Mode, BeforeValidator(str)] = "today"
     resources_with_ids: tuple[ResourceName, ...] = ("GPU",)
 
     def __post_init__(self) -> None:

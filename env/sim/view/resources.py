@@ -67,11 +67,17 @@ def resources_of(state: State, labels_named: tuple[str, ...]) -> Resources:
 
 def demand_of(state: State, function: int) -> np.ndarray:
     """(L,) what a function needs of each resource; its index is that in `state.functions`."""
-    own, count = state.functions[function], len(state.named_first) - 1
-    first = int(own["declared"]) * count
-    basis = np.array([own["parallelism"], own["memory_req"]]) * UNIT
-    needs = np.concatenate([basis, state.named_needs[first : first + count]])
-    return _with_cpu(state, needs)
+    declared = int(state.functions[function]["declared"])
+    return demands_of(state, slice(declared, declared + 1))[0]
+
+
+def demands_of(state: State, declared: slice = slice(None)) -> np.ndarray:
+    """(D, L) what declared functions need of each resource."""
+    own = state.template_functions[declared]
+    count = len(state.template_functions)
+    named = state.named_needs.reshape(count, -1 if len(state.named_needs) else 0)[declared]
+    basis = np.column_stack([own["parallelism"], own["memory_req"]]) * UNIT
+    return _with_cpu(state, np.concatenate([basis, named], axis=1))
 
 
 def _with_cpu(state: State, amounts: np.ndarray) -> np.ndarray:

@@ -210,7 +210,7 @@ def test_cores_are_reserved_by_those_who_declare_them() -> None:
     ("resources", "mode", "told"),
     [
         ({"GPU": [1, 1.5]}, "today", r"function 1: resources\.GPU: 1\.5 is refused, as its units"),
-        ({"CPU": [1.5]}, "2019", r"function 0: resources\.CPU: 1\.5 is refused, as its units"),
+        ({"CPU": [1.5]}, 2019, r"function 0: resources\.CPU: 1\.5 is refused, as its units"),
         ({"gpu": [1]}, "today", r"needs 1 gpu, the largest NUMA node has 0; allowed: CPU, GPU$"),
     ],
 )
