@@ -19,13 +19,7 @@ from env.sim.node.cpu_by_tickets import (
     tenant_of,
     thread_speed,
 )
-from env.sim.node.fit import (
-    give_back_named,
-    keep_named,
-    restore_named,
-    short_of_named,
-    take_named,
-)
+from env.sim.node.fit import copy_places, give_back_named, short_of_named, take_named
 from env.sim.node.projection import speed_share
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
@@ -105,7 +99,8 @@ def play(state: State, node: int, candidate, start: float, by_tickets: bool):
         draining = containers[draining].next_in_order
     late = NONE  # to start later, beside the upcoming ones
     waiting, last_in_queue = nodes[node].first_waiting, NONE
-    keep_named(state, node)
+    places = len(state.named_kept)
+    copy_places(state.named_kept, 0, state.named_left, node * places, places)
     if start < INF:
         take_named(state, node, candidate)
         late = insert_joined(containers, late, candidate, start)
@@ -147,7 +142,7 @@ def play(state: State, node: int, candidate, start: float, by_tickets: bool):
             used += containers[index].memory_alloc
             continue
         if completion == INF:
-            restore_named(state, node)
+            copy_places(state.named_left, node * places, state.named_kept, 0, places)
             return now, raised, later, tight
         if by_tickets:
             drain(state, joined, seconds)

@@ -110,26 +110,15 @@ def give_back_named(state: State, node: int, container: int) -> None:
 @compiled
 def reset_named(state: State, node: int) -> None:
     """Nobody holds anything of a node's named resources."""
-    places = len(state.named_kept)
-    kind = state.servers[state.nodes[node].server].type
-    for place in range(places):
-        state.named_left[node * places + place] = state.named_capacity[kind * places + place]
+    places, kind = len(state.named_kept), state.servers[state.nodes[node].server].type
+    copy_places(state.named_left, node * places, state.named_capacity, kind * places, places)
 
 
 @compiled
-def keep_named(state: State, node: int) -> None:
-    """Notes what is left of the named resources of a node."""
-    places = len(state.named_kept)
-    for place in range(places):
-        state.named_kept[place] = state.named_left[node * places + place]
-
-
-@compiled
-def restore_named(state: State, node: int) -> None:
-    """Brings back what `keep_named` noted."""
-    places = len(state.named_kept)
-    for place in range(places):
-        state.named_left[node * places + place] = state.named_kept[place]
+def copy_places(copy, begin: int, places, first: int, count: int) -> None:
+    """Copies what is at `count` places of named resources, from `first` on, to `begin`."""
+    for offset in range(count):
+        copy[begin + offset] = places[first + offset]
 
 
 @compiled

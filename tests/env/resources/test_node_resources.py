@@ -34,16 +34,6 @@ def test_which_resources_have_ids() -> None:
             NodeResources(total, "2019").acquire(ResourceSet.of(**{label: 1.5}))
 
 
-def test_a_capacity_below_use() -> None:
-    node = NodeResources(ResourceSet.of(CPU=4))
-    taken = node.acquire(ResourceSet.of(CPU=3))
-    node.set_capacity("CPU", 20_000)
-    assert (node.total, node.available) == (ResourceSet.of(CPU=2), ResourceSet())
-    assert taken is not None
-    node.release(taken)
-    assert node.available == node.total
-
-
 @given(st.lists(DEMANDS))
 def test_the_total_is_used_or_available(demands: list[ResourceSet]) -> None:
     node = NodeResources(ResourceSet.of(CPU=4, GPU=4))

@@ -23,8 +23,8 @@ CLUSTER = ClusterConfig(
     30e9,
     1.25e9,
     (
-        ServerType("small", 2, 0.17, 25.0, 1, 4, 8192, resources={"gpu": 1, "license": 3}),
-        ServerType("large", 1, 1.09, 45.0, 2, 8, 16384, resources={"gpu": 2, "license": 3}),
+        ServerType("small", 2, 0.17, 25.0, 1, 4, 8192, resources={"GPU": 1, "license": 3}),
+        ServerType("large", 1, 1.09, 45.0, 2, 8, 16384, resources={"GPU": 2, "license": 2.5}),
     ),
 )
 RATIOS = (0.5, 0.75, 1.0)
@@ -46,8 +46,8 @@ def random_workflow(rng: np.random.Generator, count: int, chained: bool = True) 
 def in_need(rng: np.random.Generator, template: WorkflowTemplate) -> WorkflowTemplate:
     """The same workflow, some of its functions in need of named resources."""
     count = template.function_count
-    gpu = rng.choice([0, 0, 1], count)
-    return replace(template, resources={"gpu": gpu, "license": rng.choice([0, 1, 2], count)})
+    gpu = rng.choice([0, 0.3, 0.5, 1], count)
+    return replace(template, resources={"GPU": gpu, "license": rng.choice([0, 0.75, 2], count)})
 
 
 def shared(

@@ -226,24 +226,16 @@ def test_a_node_has_no_part_of_a_second_unit() -> None:
         small.cluster_of(replace(PLAIN, resources={"GPU": 1.5}))
 
 
-def test_what_nodes_have_left_and_are_asked_for() -> None:
-    """Two functions of 3,000 MB on 4,096: the second waits, and is the load."""
-    template = sharing(GPU=[0.5, 1])
-    template = replace(template, memory_req=[3_000, 3_000], parallelism=[3, 2])
+def test_threads_use_cores_where_nobody_declares_any() -> None:
+    template = replace(sharing(GPU=[0.5, 1]), memory_req=[3_000, 1], parallelism=[3, 2])
     env = RawEnv([0.0], [template], small.cluster_of(CARDS, replace(PLAIN, name="none")))
     function = env.current_function
     assert function is not None and env.demand(function).tolist() == [30_000, 30_000_000, 5_000]
     env.step("plain", 0, 0, 3_000)
-    second = env.current_function
-    assert second is not None
-    fork = env.fork()
-    env.step("plain", 0, 0, 3_000)
-    assert env.done
-    seen = fork.resources
-    assert seen.labels == ("CPU", "memory", "GPU")
+    seen = env.resources
+    assert seen.labels == ("CPU", "memory", "GPU") and not seen.load.any()
     assert seen.total.tolist() == [[40_000, 40_960_000, 20_000], [40_000, 40_960_000, 0]]
     assert seen.available.tolist() == [[10_000, 10_960_000, 15_000], [40_000, 40_960_000, 0]]
-    assert seen.load.tolist() == [[0, 0, 0]] * 2
 
 
 def test_what_waits_on_a_node_is_its_load() -> None:
