@@ -11,6 +11,7 @@ from pydantic import PrivateAttr
 from agents.ray_nodes import CRITICAL, Nodes, in_decision
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
+from env.sim.view.workload import Workflow
 
 Strategy = Literal["PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD"]
 
@@ -43,7 +44,7 @@ class RayBundles(PlacementRule):
     def _plan(self, decision: Decision) -> None:
         """Decides where the group of the function to be placed goes."""
         wf_id, own = decision.function.wf_id, decision.function.fn_id
-        workflow = decision.env.workload.workflows[wf_id]
+        workflow = Workflow(decision.env, wf_id)
         for ids in (sorted(workflow.submitted_functions), [own]):
             asked = [in_decision(decision, workflow.functions[fn_id]) for fn_id in ids]
             nodes, demands = asked[0][0], np.array([demand for _, demand in asked])
