@@ -30,9 +30,6 @@ class RayNodeAffinity(HybridSettings, PlacementRule):
 
     Attributes:
         functions: by name, or by pattern with *.
-
-    Raises:
-        InputError: a function may only go to a node that cannot take it.
     """
 
     functions: dict[str, Affinity]

@@ -32,9 +32,6 @@ class RayNodeLabel(HybridSettings, PlacementRule):
 
     Attributes:
         functions: by name, or by pattern with *.
-
-    Raises:
-        InputError: no node that a function may go to can take it.
     """
 
     functions: dict[str, LabelWish]
