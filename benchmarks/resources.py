@@ -4,6 +4,8 @@ Tasks come one after the other to 1,000 nodes of 16 CPU, 8 GPUs with ids and 4 o
 all that it needs, or nothing, and a task of long before releases what it holds. Compiled it is one
 call for all of them, beside the same in plain Python with lists. Times are those of one thread's
 processor, best of some repeats, so other work on the machine blurs them less.
+
+Then `ray_hybrid` places tasks in the simulator, beside a Ray of this machine that runs such tasks.
 """
 
 from __future__ import annotations
@@ -16,14 +18,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.baseline import make_baselines
+from agents.scheduler import play as play_episode
 from benchmarks.figures import print_figures
 from env.base.jit import compiled_apart
 from env.base.pipes import until_reader_leaves
 from env.resources.instances import acquire, holds, release
 from env.resources.quantity import UNIT
+from env.score.reward import Objective
+from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.view.raw_env import RawEnv
+from run.ray_session import connect
 
 NODES = 1_000
 TASKS = 20_000
+PLACED = 1_000
 RUNNING = 8_000
 """Tasks that come before one of them releases what it holds."""
 FIRST = np.array([0, 1, 9, 10])
@@ -35,6 +45,8 @@ UNITS = {
     "acquire_ns": "a task comes and another goes, compiled",
     "acquire_plain_ns": "the same in plain Python",
     "acquire_ratio": "times as fast",
+    "hybrid_placements_per_s": "functions placed by ray_hybrid on 3 servers, by the clock",
+    "ray_tasks_per_s": "empty tasks submitted to a Ray of 2 cores and done, by the clock",
 }
 
 
@@ -141,12 +153,44 @@ def nanoseconds(call: Callable[[], object], repeats: int) -> float:
     return min(times) / TASKS
 
 
+def hybrid_placements() -> float:
+    """Functions placed in a second by `ray_hybrid`, one every 0.1 s of the simulation."""
+    kind = ServerType("s", 3, 0.36, 0.0, numa_nodes=1, cpu=16, memory=64_000)
+    work, memory, threads = (np.array([each]) for each in (1_000, 100, 1))
+    no_edges = np.zeros((0, 2), np.int64)
+    one = WorkflowTemplate("one", work, memory, threads, no_edges, np.zeros(0, np.int64))
+    times = [0.1 * number for number in range(PLACED)]
+    env = RawEnv(times, [one] * PLACED, ClusterConfig(1_000, 1e9, 1e9, 1e9, (kind,)))
+    (scheduler,) = make_baselines(["ray_hybrid"])
+    begin = time.perf_counter()
+    play_episode(
+        env, scheduler, Objective(time_weight=1.0, cost_weight=1.0), np.random.SeedSequence(0)
+    )
+    return PLACED / (time.perf_counter() - begin)
+
+
+def ray_tasks() -> float:
+    """Empty tasks that Ray does in a second, all submitted at once."""
+    import ray  # takes seconds to import
+
+    connect(None, num_cpus=2)
+    try:
+        empty = ray.remote(lambda: None)
+        ray.get([empty.remote() for _ in range(PLACED)])  # starts the workers
+        begin = time.perf_counter()
+        ray.get([empty.remote() for _ in range(PLACED)])
+        return PLACED / (time.perf_counter() - begin)
+    finally:
+        ray.shutdown()
+
+
 def measure(repeats: int) -> dict[str, float]:
     """All figures, by the names in `UNITS`."""
     tasks = Tasks.drawn(TASKS)
     ours = nanoseconds(compiled_play(tasks), repeats)
     peers = nanoseconds(plain_play(tasks), repeats)
-    return dict(zip(UNITS, (ours, peers, peers / ours), strict=True))
+    figures = ours, peers, peers / ours, hybrid_placements(), ray_tasks()
+    return dict(zip(UNITS, figures, strict=True))
 
 
 @until_reader_leaves()

@@ -36,4 +36,4 @@ def refused_in_a_line(begin: str, *words: str) -> Iterator[None]:
     line = str(caught.value)
     assert line.startswith(begin)
     assert all(word in line for word in words), line
-    assert line.isprintable() and len(line) < 500
+    assert line.isprintable() and len(line) < 600

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from agents import placement
-from agents.baseline import known_baselines, make_baselines
+from agents.baseline import _config, known_baselines, make_baselines
 from agents.placement.greedy_objective import GreedyObjective
 from agents.rule_kinds import PlacementRule, in_folder
 from agents.scheduler import Decision, play
@@ -44,12 +44,13 @@ from tests.strategies import plain_worlds
 def rules() -> dict[str, PlacementRule]:
     """All of agents/placement, found by their files."""
     weights = {"finish": 1, "delay": 1, "rent": 1}
-    told = {
+    told: dict[str, dict[str, object]] = {
         "best_of": {"clairvoyant": False, "rules": [{"weights": weights}] * 2},
         "greedy_objective": {"weights": weights},
         "rollout": {"clairvoyant": False, "weights": weights},
     }
     names = sorted(file.name for file in iter_modules(placement.__path__))
+    told |= {name: _config(name).placement.model_dump() for name in names if "ray_" in name}
     kind = TypeAdapter(Annotated[PlacementRule, in_folder(placement, PlacementRule)])
     return {name: kind.validate_python({"name": name, **told.get(name, {})}) for name in names}
 

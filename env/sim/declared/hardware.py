@@ -34,6 +34,7 @@ from env.sim.declared.bounds import (
     Bandwidth,
     Cores,
     Memory,
+    Name,
     NamedResources,
     Positive,
     Rate,
@@ -92,6 +93,7 @@ class ServerType(StrictRecord):
         memory: MB of one NUMA node.
         single_core_speed: operations per second; None means the cluster's.
         resources: of one NUMA node, by name (env/sim/declared/resources.py).
+        labels: what rules may choose servers by, as `zone: a`.
 
     Raises:
         InputError: a value is out of range, or no file could have the name.
@@ -108,6 +110,7 @@ class ServerType(StrictRecord):
     resources: Annotated[NamedResources, _or({}), Field(alias="resources_per_numa_node")] = field(
         default_factory=dict, hash=False
     )
+    labels: dict[Name, str] = field(default_factory=dict, hash=False)
 
     @property
     def cores(self) -> int:
