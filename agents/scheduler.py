@@ -137,6 +137,12 @@ class Decision:
         left: np.ndarray = memory - self.rows["allocated_memory"]
         return left
 
+    @property
+    def lacks_resources(self) -> np.ndarray:
+        """Whether it would wait on the node of each row of `place`, where resources are named."""
+        waits: np.ndarray = self.rows["waits"] > 0
+        return waits & (len(self.env.state.named_kept) > 0)
+
     def smallest(self, *keys: np.ndarray) -> int:
         """The feasible row with the smallest first key; ties by the next key, then by place."""
         feasible = np.flatnonzero(self.rows["feasible"])

@@ -12,4 +12,4 @@ class BestFit(PlacementRule):
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
         left = decision.free_memory - decision.memory_alloc
-        return decision.smallest(left < 0, np.abs(left))
+        return decision.smallest(decision.lacks_resources | (left < 0), np.abs(left))

@@ -16,5 +16,6 @@ class FirstFit(PlacementRule):
         """The row of a feasible NUMA node."""
         threads = decision.rows["parallelism"] + decision.function.parallelism
         load = threads / decision.env.state.nodes["cpu"]
-        room = (decision.free_memory >= decision.memory_alloc) & (load <= 1.0)
+        enough = decision.free_memory >= decision.memory_alloc
+        room = enough & ~decision.lacks_resources & (load <= 1.0)
         return decision.smallest(~room, np.where(room, 0.0, load))

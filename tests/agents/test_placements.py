@@ -385,3 +385,15 @@ def test_greedy_objective_counts_rent_where_servers_are_free(case: str) -> None:
     rule = rules()["greedy_objective"]
     assert chosen(rule, moment(ask=Fn(memory=2000), cluster=cluster)) == large
     assert chosen(rule, moment(ask=Fn(), cluster=cluster)) == small
+
+
+@pytest.mark.parametrize("name", ["best_fit", "first_fit", "worst_fit"])
+def test_a_node_whose_gpu_is_taken_comes_last(name: str) -> None:
+    kinds = (
+        replace(SLOW_TYPE, resources={"GPU": 1}),
+        replace(SLOW_TYPE, name="b", resources={"GPU": 1}),
+    )
+    asks = replace(workflow(Fn(LONG)), resources={"GPU": np.array([0.75])})
+    env = RawEnv([0.0, 0.0], [asks, asks], replace(TWO_TYPES, server_types=kinds))
+    env.step("slow", 0, 0, 100)
+    assert rules()[name].choose(Decision(env, BALANCED)) == 1
