@@ -54,6 +54,7 @@ class Drawing:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.queued, self.funded = self.chance(0.5), self.chance(0.3)
+        self.named, self.types = self.chance(0.3), int(self.rng.integers(1, 4))
         self.seed = seed
 
     def chance(self, share: float) -> bool:
@@ -64,7 +65,7 @@ class Drawing:
 
     def arguments(self) -> list[str]:
         """Of a whole configuration."""
-        groups = (self.cluster(), self.workflows(), self.workload(), self.rules())
+        groups = (self.cluster(), self.workflows(), self.workload(), self.rules(), self.changes())
         arguments = [argument for group in groups for argument in group]
         known = known_baselines(self.queued, self.funded)
         player = self.one_of(*[name for name in known if name not in REFERENCES])
@@ -74,7 +75,7 @@ class Drawing:
         """One to three types; the first holds whatever functions need."""
         yield "cluster=tiny"
         yield from ("~cluster.server_types.small", "~cluster.server_types.large")
-        for index in range(self.rng.integers(1, 4)):
+        for index in range(self.types):
             kind = {
                 "server_count": self.one_of(1, 1, 2, 3),
                 "hourly_rate": self.one_of(0.1, 0.17, 1.5),
@@ -84,6 +85,10 @@ class Drawing:
                 "memory_mb_per_numa_node": 16 if index == 0 else self.one_of(4, 8, 16),
                 "single_core_speed_ops_per_s": self.one_of(None, None, 500_000),
             }
+            if self.named and index == 0:
+                kind["resources_per_numa_node"] = {"GPU": 2, "fpga": 1, "CPU": 6}
+            elif self.named and self.chance(0.7):
+                kind["resources_per_numa_node"] = {"GPU": self.one_of(0.5, 1)}
             yield assigned(f"+cluster.server_types.t{index}", kind)
         if self.funded and self.chance(0.5):
             yield "cluster.cpu_share=tickets"
@@ -106,7 +111,12 @@ class Drawing:
         """A few seconds of work, one operation, or more than an hour."""
         work = self.one_of(1, 10**6, 2_500_000, int(self.rng.integers(1, 10**7)), 4_000_000_000)
         memory, parallelism = self.one_of(1, 4, 8, 16), self.one_of(1, 2, 6)
-        return {"computation": work, "memory": memory, "parallelism": parallelism}
+        function = {"computation": work, "memory": memory, "parallelism": parallelism}
+        if self.named and self.chance(0.7):
+            amounts = {"GPU": (0.3, 0.5, 0.75, 1, 2), "fpga": (0.0001, 1), "CPU": (1, 2.5)}
+            asked = [name for name in amounts if self.chance(0.5)]
+            function["resources"] = {name: self.one_of(*amounts[name]) for name in asked}
+        return function
 
     def workload(self) -> Iterator[str]:
         """Up to ten arrivals, some of them at one moment, in pairs or hours apart."""
@@ -120,17 +130,53 @@ class Drawing:
                 tenant = {"share": 1, "tickets": self.one_of(1, 3)}
                 yield assigned(f"+workload.tenants.{name}", tenant)
 
+    def changes(self) -> Iterator[str]:
+        """Servers that join, drain, leave and fail, and what becomes of functions and data."""
+        kind = self.one_of("none", "none", "listed", "random")
+        if self.spot and kind == "listed":  # a spot server may not be listed
+            kind = "none"
+        if kind == "none" and not self.spot:
+            return
+        yield f"changes={kind}"
+        if kind == "random":
+            mean = self.one_of(3.0, 30.0, 3600.0)
+            yield assigned("changes.failures", {"shape": self.one_of(0.5, 1.0), "scale": mean})
+            yield assigned("changes.repairs", {"shape": 1.0, "scale": self.one_of(1.0, 60.0)})
+        if kind == "listed":
+            yield assigned("changes.events", [self.event() for _ in range(self.rng.integers(1, 9))])
+        # Who fails again and again before an hour's work is done never ends.
+        yield f"recovery.retries={self.one_of(0, 2, 10)}"
+        yield f"recovery.backoff.wait={self.one_of(0.0, 1.0, 20.0)}"
+        yield f"recovery.data_durability={self.one_of('durable', 'server')}"
+        yield f"recovery.checkpoint={self.one_of('null', 'null', 0.5)}"
+
+    def event(self) -> dict[str, Any]:
+        """Something that happens to a server, mostly early and at moments that are whole."""
+        action = self.one_of("join", "drain", "leave", "fail", "fail")
+        server = f"t{self.rng.integers(self.types)} 0"
+        time = self.one_of(0.0, 1.0, 2.0, 4.5, 61.0, float(self.rng.uniform(0, 100)))
+        event = {"time": time, "server": server, "action": action}
+        if action == "drain":
+            event["notice"] = self.one_of(0.0, 1.0, 120.0)
+        if action == "fail":
+            event["repair"] = self.one_of(None, 0.0, 1.0, 60.0)
+        return event
+
     def rules(self) -> Iterator[str]:
         """Where functions wait, when servers are up, how long containers stay warm."""
         yield f"dispatch={'queued' if self.queued else 'immediate'}"
-        lease = self.one_of("hourly", "hourly", "always")
+        lease = self.one_of("hourly", "hourly", "always", "spot")
+        self.spot = lease == "spot"
         yield f"lease={lease}"
         charged = self.chance(0.5)
         if lease == "always":
             yield f"lease.charged={charged}".lower()
-        if lease == "hourly" or charged:
+        if self.spot:
+            yield f"lease.spot.share={self.one_of(0.5, 1.0)}"
+            yield f"lease.spot.notice={self.one_of(0.0, 120.0)}"
+        elif lease == "hourly" or charged:
             yield f"++lease.step={self.one_of(1.0, 60.0, 3600.0)}"
-        if lease == "hourly":
+        if lease != "always":
             yield f"lease.least={self.one_of(1, 60)}"
             if self.queued:
                 yield f"dispatch.patience={self.one_of(0.0, 5.0, 'null')}"
