@@ -23,6 +23,10 @@ ROW = 14
 RUNNING, WARM = "running (colour of the workflow)", "warm and idle"
 KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 """Colours in the legend."""
+CHANGES = {"draining": "#fbe3c5", "down": "#d4d4d4", "killed": "#d00000"}
+"""The same, where servers change."""
+KILLED_SHARE = 0.003
+"""Width of the mark of a kill in that of the chart."""
 
 
 def gantt_of(timeline: Timeline) -> Spec:
@@ -35,8 +39,9 @@ def gantt_of(timeline: Timeline) -> Spec:
     y = quantity("top", title=None)
     y["scale"] = {"domain": [0, int(edges[-1])], "reverse": True, "nice": False}
     y["axis"] = NODES | {"labelLimit": 300, "labelPadding": 6, "values": list(map(float, middles))}
-    legend = {"orient": "bottom", "columns": len(KEYS), "values": list(KEYS)}
-    fill = by_name("fill", KEYS | WORKFLOWS, legend)
+    keys = KEYS | (CHANGES if len(timeline.outages) else {})
+    legend = {"orient": "bottom", "columns": len(KEYS), "values": list(keys)}
+    fill = by_name("fill", keys | WORKFLOWS, legend)
     servers = ["black" if node.node_id == 0 else "silver" for node in timeline.nodes]
     between = pd.DataFrame({"top": edges[:-1], "colour": servers})
     lines = mark("rule", {}, y=y, color=word("colour", scale=None))
@@ -49,8 +54,8 @@ def gantt_of(timeline: Timeline) -> Spec:
         "height": int(np.clip(ROW * edges[-1], LOWEST, HIGHEST)),
         "params": parameters(names=dict(zip(middles, names, strict=True))),
         "layer": [
-            {"data": values(between), **lines},
             {"data": values(_bars(timeline, edges)), **bars},
+            {"data": values(between), **lines},
         ],
         "config": CONFIG,
     }
@@ -68,6 +73,13 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
             bars["fill"] = [f"workflow {wf_id % len(WORKFLOWS)}" for wf_id in rows["wf_id"]]
         middle = edges[rows["node"]] + rows["lane"] + 0.5
         tables.append(bars.assign(top=middle - height / 2, bottom=middle + height / 2))
+    killed = timeline.containers[timeline.containers["killed"]]
+    middle, end = edges[killed["node"]] + killed["lane"] + 0.5, killed["completion_time"]
+    marks = pd.DataFrame({"begin": end - KILLED_SHARE * timeline.end, "end": end})
+    tables.insert(0, marks.assign(fill="killed", top=middle - 0.5, bottom=middle + 0.5))
+    out = timeline.outages
+    spans = pd.DataFrame({"begin": out["begin"], "end": out["end"], "fill": out["condition"]})
+    tables.append(spans.assign(top=edges[out["node"]], bottom=edges[out["node"] + out["nodes"]]))
     # What comes first in the life of a container is short and drawn last, so that it is seen.
     return pd.concat(tables[::-1]).query("end > begin")
 

@@ -14,9 +14,11 @@ import pandas as pd
 from env.base.errors import located
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
+from env.sim.episode.model import CONDITIONS
 from env.sim.episode.replay import played
 from env.sim.node.node_status import tenants_of, thread_speeds
-from env.sim.state.history import WarmPeriod, leases_of, warm_periods_of
+from env.sim.state.history import CONDITION, WarmPeriod, leases_of, warm_periods_of
+from env.sim.state.records import IN_SERVICE, KILLED
 from env.sim.view.hardware import NumaNode
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import Shares, shares_of
@@ -74,6 +76,7 @@ class Timeline:
         warm: idle containers: node, lane, begin, end.
         leases: each time that a server was up, server by server: node (its first one), nodes (how
             many it has), begin, end, rent (USD).
+        outages: each time that a server was out of service: node, nodes, begin, end, condition.
         nodes: every NUMA node of the cluster.
         flow_times: (W,) seconds from arrival to completion of every workflow.
         tenants: whose each workflow is; empty where nobody is told apart.
@@ -85,6 +88,7 @@ class Timeline:
     containers: pd.DataFrame
     warm: pd.DataFrame
     leases: pd.DataFrame
+    outages: pd.DataFrame
     nodes: tuple[NodeUse, ...]
     flow_times: np.ndarray
     tenants: tuple[str, ...]
@@ -172,6 +176,7 @@ def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = Non
         containers,
         warm,
         leases=_leases(env, end),
+        outages=_outages(env, end),
         nodes=tuple(nodes),
         flow_times=ends - np.array(env.arrival_times),
         tenants=env.tenants,
@@ -205,7 +210,7 @@ def containers_of(env: RawEnv) -> pd.DataFrame:
         memory_alloc (MB), parallelism; and seconds: submission_time, or when it was preempted
         before; dispatch_time, as it leaves the central queue; ready_time, its server is up;
         container_time, its container has started; creation_time, its data is there; start_time,
-        its memory is free; completion_time.
+        its memory is free; completion_time. And whether it was killed then.
     """
     runs = pd.DataFrame(env.runs).sort_values("dispatched", ignore_index=True)
     places = map(env.function_index, runs["wf_id"], runs["fn_id"])
@@ -230,6 +235,7 @@ def containers_of(env: RawEnv) -> pd.DataFrame:
         "creation_time": np.minimum(container + runs["data_transfer_time"], started),
         "start_time": started,
         "completion_time": runs["end_time"],
+        "killed": runs["outcome"] == KILLED,
     }
     return pd.DataFrame(columns)
 
@@ -239,9 +245,20 @@ def _leases(env: RawEnv, end: float) -> pd.DataFrame:
     columns = ("server", "begin", "end", "rent")
     leases = pd.DataFrame(leases_of(env.history), columns=columns)
     if env.rules.lease.kind == "always":
-        leases["end"] = end
+        leases["end"] = leases["end"].clip(upper=end)
     servers = env.state.servers[leases.pop("server").astype(int)]
     return leases.assign(node=servers["first_node"], nodes=servers["node_count"])
+
+
+def _outages(env: RawEnv, end: float) -> pd.DataFrame:
+    """See `Timeline`; the last one of a server may last until the end of the episode."""
+    rows = env.history[env.history["kind"] == CONDITION]
+    changes = pd.DataFrame({"server": rows["node"], "begin": rows["time"]})
+    changes["condition"] = [CONDITIONS[condition] for condition in rows["flag"]]
+    changes["end"] = changes.groupby("server")["begin"].shift(-1).fillna(end)
+    servers = env.state.servers[changes.pop("server").astype(int)]
+    changes = changes.assign(node=servers["first_node"], nodes=servers["node_count"])
+    return changes[changes["condition"] != CONDITIONS[IN_SERVICE]]
 
 
 def _use(

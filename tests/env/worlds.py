@@ -39,7 +39,7 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base=None):
         config = compose("train", overrides=list(overrides))
     shared = ("cluster", "workflow", "workload", "agents", "objective", "variation")
-    groups = (*shared, "dispatch", "lease", "keep_alive")
+    groups = (*shared, "dispatch", "lease", "keep_alive", "changes", "recovery")
     return {group: OmegaConf.to_container(config[group], resolve=True) for group in groups}
 
 

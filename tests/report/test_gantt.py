@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
+from env.sim.declared.recovery import Recovery
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.server_changes import ListedChanges
 from report import palette
-from report.gantt import main
-from tests.episodes import GOLDEN, written
-from tests.recorded_worlds import world
+from report.gantt import CHANGES, main
+from tests.episodes import GOLDEN, begun, written
+from tests.recorded_worlds import CLUSTER, DIAMOND, played, world
 
 MEMORY_WAITING = GOLDEN[3]
+EVENTS = [
+    {"time": 12.0, "server": "small 0", "action": "drain", "notice": 10.0},
+    {"time": 5.0, "server": "large 0", "action": "fail", "repair": 10.0},
+]
 
 
 def pixels_of(picture: np.ndarray, colour: str) -> int:
@@ -45,6 +52,20 @@ def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:
         assert pixels_of(picture[-60:], colour) > 100
     for phase in ("server cold start", "container cold start"):
         assert pixels_of(picture[:-60], palette.PHASES[phase]) > 100
+
+
+def test_servers_that_drain_and_go_down_and_who_is_killed(tmp_path: Path) -> None:
+    failing = Rules(
+        lease=Lease(kind="always", charged=False),
+        changes=ListedChanges.model_validate({"kind": "listed", "events": EVENTS}),
+        recovery=Recovery(),
+    )
+    env = played(begun([0.0, 0.0], [DIAMOND] * 2, CLUSTER, record=True, rules=failing))
+    target = tmp_path / "gantt.png"
+    assert main([str(written(env, tmp_path / "episode.json")), "-o", str(target)]) == 0
+    picture = np.asarray(Image.open(target))
+    for name, least in (("draining", 1000), ("down", 1000), ("killed", 100)):
+        assert pixels_of(picture[:-90], CHANGES[name]) > least
 
 
 def test_odd_names_are_shown_and_say_nothing(

@@ -55,7 +55,7 @@ def _check_run(schedule: Schedule, run: RunModel) -> Iterator[str]:
     before = schedule.predecessors(run, run.submission_time)
     due = max((each.end_time for each, _ in before), default=arrival)
     # Who is needed again is submitted when its data are lost.
-    if not (schedule.loses_data and run.submission_time in schedule.downs):
+    if not (schedule.loses_data and run.submission_time in schedule.losses):
         yield from check_close(f"{run}: submission_time", run.submission_time, due)
     if queue is not None and queue.placement != "asked":
         memory = None if image is None else schedule.episode.images[image].memory_mb

@@ -30,7 +30,7 @@ class Schedule:
         runs_of: the runs of each function, in the order of dispatch.
         leases: of every server.
         loses_data: whether data of functions that have finished can be lost.
-        downs: when servers go down (s).
+        losses: when data may be lost, or be needed again by one that is preempted (s).
         tickets: whole tickets of the tenants that run on a node, as they are worth without others;
             None where all threads share cores alike.
     """
@@ -48,7 +48,8 @@ class Schedule:
         } | {row.server: row for row in results.servers}
         recovery = episode.options.recovery
         self.loses_data = recovery is not None and recovery.data_durability == "server"
-        self.downs = {change.time for change in episode.changes if change.condition == "down"}
+        self.losses = {change.time for change in episode.changes if change.condition == "down"}
+        self.losses |= {run.end_time for run in results.runs if run.outcome == "preempted"}
         self.tickets = None
         if episode.funding is not None and self.cluster.cpu_share == "tickets":
             self.tickets = cache(partial(_tickets, episode.funding))
@@ -58,7 +59,7 @@ class Schedule:
         return self.episode.workflows[run.workflow_id].tenant
 
     def predecessors(self, run: RunModel, by: float) -> list[tuple[RunModel, int]]:
-        """(run of a predecessor, bytes) in ascending function id: the last that ended by a time."""
+        """(last run of a predecessor that was done by a time, bytes) in ascending function id."""
         edges = sorted(
             (edge.source, edge.data_bytes)
             for edge in self.episode.workflows[run.workflow_id].edges
@@ -67,8 +68,8 @@ class Schedule:
         known = []
         for source, size in edges:
             of_source = self.runs_of[run.workflow_id, source]
-            ended = [each for each in of_source if each.end_time <= by] or of_source
-            known += [(each, size) for each in ended[-1:]]
+            done = [each for each in of_source if each.outcome == "completed"] or of_source
+            known += [(each, size) for each in ([d for d in done if d.end_time <= by] or done)[-1:]]
         return known
 
 

@@ -38,6 +38,9 @@ def played(episode: EpisodeFile) -> RawEnv:
     env = RawEnv.of(specification(episode), record=True)
     while not env.done:
         index = env.decisions
+        if index == len(episode.actions) and env.waiting and len(env.state.recovery):
+            env.choose(None)  # until no server is left for them
+            continue
         if index == len(episode.actions):
             raise InputError(f"actions: {index} found, but functions wait at {env.time} s")
         with located(f"actions.{index}"):

@@ -20,6 +20,7 @@ from env.sim.events.recovery import (
     note_start,
     offer_again,
     recover,
+    run_again,
 )
 from env.sim.events.requests import end_run
 from env.sim.events.submissions import count_placed, end_function
@@ -118,6 +119,8 @@ def leave_container(state: State, index: int, outcome: int) -> None:
     give_back_container(state, index)
     if state.options[0].queued == 1:
         join_submitted(state)
+    if outcome == PREEMPTED and len(state.recovery) > 0 and state.recovery[0].data_lost == 1:
+        run_again(state, slot)
 
 
 @compiled_apart

@@ -123,6 +123,8 @@ def recover(state: State, function: int, left: int) -> None:
         return
     functions[function].state = SUBMITTED
     retried[function].backs_off = 1
+    if state.options[0].queued == 1:
+        state.requests[function].aside = 1
     state.cluster[0].backing_off += 1
     set_timer(state, time + wait, RETRY, function, attempt)
 
@@ -231,13 +233,14 @@ def lose_data(state: State, server: int) -> None:
             ended = functions[index].state == FINISHED
             if ended and state.nodes[functions[index].node].server == server:
                 state.retried[index].data_lost = 1
-        run_again(state, slot, first, count)
+        run_again(state, slot)
 
 
 @compiled_apart
-def run_again(state: State, slot: int, first: int, count: int) -> None:
+def run_again(state: State, slot: int) -> None:
     """Functions of a workflow whose data are lost, and needed by one that has not been placed."""
-    functions, changed = state.functions, True
+    first, functions = slot * state.cluster[0].functions_per_slot, state.functions
+    count, changed = state.templates[state.workflows[slot].template].function_count, True
     while changed:
         changed = False
         for index in range(first, first + count):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.baseline import make_baselines
 from env.sim.check.validate import violations
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
@@ -17,9 +18,20 @@ from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
 from env.sim.view.raw_env import RawEnv
-from tests.recorded_worlds import CLUSTER, DIAMOND, KEPT, LEASES, ORDERS, SHORT, played
+from tests.recorded_worlds import (
+    CLUSTER,
+    DIAMOND,
+    FUNDING,
+    KEPT,
+    LEASES,
+    ORDERS,
+    SHORT,
+    played,
+)
 
 SERVERS = ("small 0", "small 1", "large 0")
+SHARED = ("stride", "stride_workflows")
+BASELINES = make_baselines(SHARED, queued=True, funded=True)
 
 
 def events(rng: np.random.Generator, ends: np.ndarray) -> list[dict[str, Any]]:
@@ -43,16 +55,20 @@ def episode(seed: int) -> Episode:
     count = int(rng.integers(1, 9))
     templates = [(DIAMOND, SHORT)[rng.integers(2)] for _ in range(count)]
     times = np.sort(rng.integers(0, 120, count)).astype(float)
-    order = str(rng.choice(["immediate", "fcfs", "srtf", "funcsched", "chosen"]))
+    order = str(rng.choice([*ORDERS, "immediate", "stride", "stride_workflows"]))
+    orders = ORDERS | {each.name: each.order for each in BASELINES}
     rules = Rules(
-        ORDERS[order],
+        orders[order],
         str(rng.choice(["asked", "worst_fit"])) if order != "immediate" else "worst_fit",
         patience=float(rng.choice([0.0, 20.0])),
         lease=LEASES[str(rng.choice(list(LEASES)))],
-        keep_alive=KEPT[str(rng.choice(["none", "fixed", "lru"]))],
+        keep_alive=KEPT[str(rng.choice(list(KEPT)))],
     )
     images = Images.by_name([DIAMOND, SHORT], 2.5)
     workload = EpisodeWorkload(tuple(times), tuple(templates), images=images, turns_seed=seed)
+    if order in SHARED:
+        tenants = tuple(str(tenant) for tenant in rng.choice(["a", "b", "c"], count))
+        workload = replace(workload, tenants=tenants, funding=FUNDING)
     whole = Episode(workload, CLUSTER, rules)
     changes: Any = RandomFailures.model_validate(
         {
