@@ -196,7 +196,8 @@ class FinishedEpisode:
         shown="share",
     )
     def goodput(self) -> float:
-        return self._useful / (self._useful + self.work_lost)
+        executed = self._useful + self.work_lost
+        return self._useful / executed if executed else np.nan
 
     @metric("mean seconds from a kill to the next start of the function", unit="s")
     def time_to_recover(self) -> float:
