@@ -1,20 +1,21 @@
-"""Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML."""
+"""Hand-written schedulers: an order, a placement, a memory and a scaling rule in YAML."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from agents import memory, order, placement
+from agents import memory, order, placement, scaling
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
 from agents.order.submission import Submission
 from agents.order.tickets import InTurn
 from agents.order.workflows import Workflows
-from agents.rule_kinds import MemoryRule, PlacementRule, QueueOrder, in_folder
+from agents.rule_kinds import MemoryRule, PlacementRule, QueueOrder, ScalingRule, in_folder
 from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
+from env.learn.scaler import SCALER
 from env.sim.declared.rules import PLACEMENTS
 from run.command import CONF
 
@@ -28,6 +29,7 @@ class BaselineConfig(Strict):
     order: Annotated[QueueOrder, in_folder(order, QueueOrder)]
     placement: Annotated[PlacementRule, in_folder(placement, PlacementRule)]
     memory: Annotated[MemoryRule, in_folder(memory, MemoryRule)]
+    scaling: Annotated[ScalingRule, in_folder(scaling, ScalingRule)] | None = None
 
 
 class ComposedScheduler(Scheduler):
@@ -42,35 +44,44 @@ class ComposedScheduler(Scheduler):
             same = (rule for rule in PLACEMENTS if rule == config.placement.name)
             self.fit = next(same, "asked")
         self.tiers = (config.memory.ratio,)
+        self.asked = () if config.scaling is None else (SCALER,)
         self._config = config
 
     def choose(self, decision: Decision) -> int:
-        """The row that the placement rule takes."""
+        """The row that the placement rule takes, or the scaling rule."""
+        if decision.kind == SCALER.name and self._config.scaling is not None:
+            return self._config.scaling.choose(decision)
         return self._config.placement.choose(decision)
 
 
-def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
+def known_baselines(queued: bool = False, funded: bool = False, scaled: bool = False) -> list[str]:
     """Names of the files of conf/baseline that place at once, or that dispatch from a queue.
 
-    With `funded` those by which tenants take turns, too.
+    With `funded` those by which tenants take turns, too, with `scaled` those that scale.
     """
-    orders = {name: _config(name).order for name in _names()}
     return [
         name
-        for name, order in orders.items()
-        if isinstance(order, Submission) != queued and (funded or not isinstance(order, InTurn))
+        for name, config in ((name, _config(name)) for name in _names())
+        if isinstance(config.order, Submission) != queued
+        and (funded or not isinstance(config.order, InTurn))
+        and (scaled or config.scaling is None)
     ]
 
 
-def all_baselines(queued: bool = False, funded: bool = False) -> list[str]:
+def all_baselines(queued: bool = False, funded: bool = False, scaled: bool = False) -> list[str]:
     """Names of all that can play in a world and are no references; see `known_baselines`."""
-    names = known_baselines(queued, funded) + (known_baselines() if queued else [])
-    players = make_baselines(names, queued, funded=funded)
+    names = known_baselines(queued, funded, scaled)
+    names += known_baselines(scaled=scaled) if queued else []
+    players = make_baselines(names, queued, funded=funded, scaled=scaled)
     return [player.name for player in players if player.kind == "baseline"]
 
 
 def make_baselines(
-    names: Sequence[str], queued: bool = False, forks: bool = True, funded: bool = False
+    names: Sequence[str],
+    queued: bool = False,
+    forks: bool = True,
+    funded: bool = False,
+    scaled: bool = False,
 ) -> list[Scheduler]:
     """The named baselines.
 
@@ -81,6 +92,7 @@ def make_baselines(
         queued: whether functions wait centrally.
         forks: whether the world is one in which references can play on in copies.
         funded: whether there are tenants that hold tickets.
+        scaled: whether the number of servers in service can be changed.
 
     Raises:
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
@@ -92,6 +104,10 @@ def make_baselines(
         if name in configs:
             raise InputError(f"baselines: '{name}' is given twice")
         _check_world(name, config, queued, forks, funded)
+        if config.scaling is not None and not scaled:
+            raise InputError(
+                f"baselines: '{name}' scales, which lease=autoscaled allows, or a lease.autoscale"
+            )
         configs[name] = config
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 

@@ -35,11 +35,12 @@ def players_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sched
 
 def _baselines(settings: EvaluateSettings) -> list[Scheduler]:
     queued, funded = settings.rules.order is not None, is_funded(settings.workload)
+    scaled = settings.lease.autoscale is not None
     entries: list[str | RuleCode] = []
     for entry in settings.baselines:
-        entries += all_baselines(queued, funded) if entry == ALL else [entry]
+        entries += all_baselines(queued, funded, scaled) if entry == ALL else [entry]
     names = [entry for entry in entries if isinstance(entry, str)]
-    named = iter(make_baselines(names, queued, settings.in_copies, funded))
+    named = iter(make_baselines(names, queued, settings.in_copies, funded, scaled))
     own = iter(own_rules([entry for entry in entries if isinstance(entry, RuleCode)], queued))
     return [next(own) if isinstance(entry, RuleCode) else next(named) for entry in entries]
 

@@ -19,7 +19,8 @@ from env.sim.node.warm import reset_warm
 from env.sim.queue.central_queue import reset_queue
 from env.sim.state import records
 from env.sim.state.block import CHANGING, TABLES, State
-from env.sim.state.records import HOUR, NONE
+from env.sim.state.records import HOUR, IN_SERVICE, NONE, TICK
+from env.sim.state.timers import set_timer
 from env.sim.state.tournament import reset_tree
 
 
@@ -64,6 +65,7 @@ def reset(state: State) -> None:
     state.log[0].rent = 0.0
     for server in range(len(state.servers)):
         reset_server(state, server)
+        cluster[0].out_of_service += state.servers[server].absent
     for node in range(len(state.nodes)):
         reset_node(state, node)
     state.named_held[:] = 0
@@ -74,7 +76,10 @@ def reset(state: State) -> None:
     reset_keep_alive(state)
     if state.options[0].always_up == 1:
         for server in range(len(state.servers)):
-            begin_lease(state, server, 0.0)
+            if state.servers[server].condition == IN_SERVICE:
+                begin_lease(state, server, 0.0)
+    if state.options[0].tick > 0.0:
+        set_timer(state, state.options[0].tick, TICK, 0, 0)
 
 
 def allocate(

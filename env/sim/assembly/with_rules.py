@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.episode import Episode
 from env.sim.declared.ordering import SharedOrder, declared_functions
 from env.sim.declared.rules import Rules
@@ -37,7 +38,7 @@ def with_rules(
     rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
     rules.lease.write(state.servers)
-    state.cluster["aside"] = bool(episode.asked or episode.changes)
+    state.cluster["aside"] = 1 if episode.changes else stops(episode.asked)
     by_tickets = episode.cluster.cpu_share == "tickets"
     if funding is not None and (by_tickets or rules.order is not None):
         tenants, currencies = funding.records()
@@ -86,6 +87,11 @@ def with_rules(
         state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
         state.images[image]["first_declared"] = index
     return state
+
+
+def stops(asked: Sequence[DecisionKind]) -> int:
+    """Where `play` stops for some kinds of decision: `aside` of CLUSTER."""
+    return 2 - any(not kind.ticks for kind in asked) if asked else 0
 
 
 def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> int:
@@ -143,7 +149,7 @@ def room_for_timers(state: State, arrays: Mapping[str, np.ndarray], changes: int
     """
     owners = ("requests", "idle", "images", "servers")
     pending = state.timers["major"][: int(state.cluster[0]["timers_size"])] == records.CHANGE
-    live = 3 + changes + int(pending.sum())
+    live = 4 + changes + int(pending.sum())
     live += sum(len(arrays.get(name, getattr(state, name))) for name in owners)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers

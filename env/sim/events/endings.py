@@ -12,6 +12,7 @@ from env.sim.events.lease import (
     begin_lease,
     cut_lease,
     renew_lease_at,
+    start,
 )
 from env.sim.events.requests import end_run
 from env.sim.events.submissions import count_placed, end_function, get, offer
@@ -103,6 +104,8 @@ def leave_container(state: State, index: int, outcome: int) -> None:
                 stop_tracking(state, slot)
         offer(state, function, cluster[0].time)
     give_back_container(state, index)
+    if state.servers[server].retires == 1:
+        go_when_empty(state, server)
     if state.options[0].queued == 1:
         join_submitted(state)
 
@@ -209,12 +212,32 @@ def drain(state: State, server: int) -> None:
 
 
 @compiled_apart
+def retire(state: State, server: int) -> None:
+    """As `drain`; the server goes down once it is empty."""
+    drain(state, server)
+    state.servers[server].retires = 1
+    go_when_empty(state, server)
+
+
+@compiled_apart
+def go_when_empty(state: State, server: int) -> None:
+    """A server that retires goes down, if nothing is on it."""
+    if state.servers[server].container_count == 0:
+        remove_all_warm(state, server)
+        cut_lease(state, server, state.cluster[0].time)
+        set_condition(state, server, DOWN)
+        state.servers[server].retires = 0
+
+
+@compiled_apart
 def bring_back(state: State, server: int) -> None:
     """A server that was down or draining can be leased again, or is where all are always up."""
     set_condition(state, server, IN_SERVICE)
+    state.servers[server].retires = 0
     time = state.cluster[0].time
     if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
         begin_lease(state, server, time)
+        start(state, server, time)
     if state.options[0].queued == 1:
         join_submitted(state)
     state.queue[0].due = state.options[0].queued

@@ -33,8 +33,9 @@ from env.sim.state.records import (
     SLICE_END,
     STARVATION,
     TAKE_HISTORY,
+    TICK,
 )
-from env.sim.state.timers import drop_timer, up_to_date
+from env.sim.state.timers import drop_timer, set_timer, up_to_date
 from env.sim.state.tournament import earliest_node
 
 
@@ -64,8 +65,8 @@ def play(state: State):
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion
-            complete_next(state, earliest_node(state))
             note_event(state)
+            complete_next(state, earliest_node(state))
         elif cluster[0].timers_size > 0 and timer <= decision:
             error = fire(state)
             if error < 0:
@@ -84,21 +85,29 @@ def play(state: State):
 @compiled
 def note_event(state: State) -> None:
     """Has `play` stop after an event, where others want to know of it."""
-    if state.cluster[0].aside == 1:
+    aside = state.cluster[0].aside
+    if aside > 0:
         state.cluster[0].events += 1
-        state.cluster[0].happened = 1
+        if aside == 1:
+            state.cluster[0].happened = 1
 
 
 @compiled
 def is_stuck(state: State) -> bool:
-    """Whether nothing runs and nothing is to come, but for the leases of servers always up."""
+    """Whether nothing runs and nothing is to come.
+
+    Leases of servers always up are nothing, and a tick where no server is out of service.
+    """
     if state.nodes[earliest_node(state)].next_completion < INF:
         return False
     if state.cluster[0].arrivals_left > 0:
         return False
     for position in range(state.cluster[0].timers_size):
-        renewal = state.options[0].always_up == 1 and state.timers[position].major == LEASE_END
-        if not renewal and up_to_date(state, position):
+        kind = state.timers[position].major
+        nothing = (kind == LEASE_END and state.options[0].always_up == 1) or (
+            kind == TICK and state.cluster[0].out_of_service == 0
+        )
+        if not nothing and up_to_date(state, position):
             return False
     return True
 
@@ -121,6 +130,7 @@ def between_events(state: State):
     if state.cluster[0].happened == 1:
         state.cluster[0].happened = 0
         return ASIDE
+    state.cluster[0].ticked = 0
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0
@@ -164,6 +174,9 @@ def fire_other(state: State) -> None:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
         return
+    if kind == TICK:
+        tick(state, time)
+        return
     if kind != PATIENCE:  # a replay of choices looks again at other moments
         note_event(state)
     if kind == SLICE_END:
@@ -183,9 +196,23 @@ def fire_other(state: State) -> None:
 
 
 @compiled
+def tick(state: State, time: float) -> None:
+    """Whoever scales decides, if anybody does, and again at the next tick."""
+    if state.cluster[0].aside > 0:
+        state.cluster[0].happened = state.cluster[0].ticked = 1
+        state.cluster[0].again = 0
+        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
+
+
+@compiled
 def end_lease(state: State, server: int) -> None:
-    """A lease is over: the next begins where servers are always up, else the server goes off."""
-    if state.options[0].always_up == 1 and state.servers[server].condition == IN_SERVICE:
+    """A lease is over: the next begins where servers are always up, else the server goes off.
+
+    One that drains is up until it is empty.
+    """
+    stays = state.servers[server].condition == IN_SERVICE
+    stays = stays or state.servers[server].container_count > 0
+    if state.options[0].always_up == 1 and stays:
         extend_lease(state, server, NONE, state.cluster[0].time, 1)
     else:
         remove_all_warm(state, server)

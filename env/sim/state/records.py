@@ -55,6 +55,7 @@ STARVATION: Final = 4  # the oldest waiting function may starve
 LEASE_END: Final = 5  # of the server `minor`, if its lease still has the number `index`
 PATIENCE: Final = 6  # the first waiting function may start a server
 CHANGE: Final = 7  # the next change of the caller's is due
+TICK: Final = 8  # whoever scales decides
 
 FUNCTION = np.dtype(
     [
@@ -177,6 +178,8 @@ SERVER = np.dtype(
         ("cold_start_latency", np.float64),
         ("watts", np.float64),  # drawn while it is leased and nothing is at work
         ("condition", np.int64),
+        ("absent", np.int64),  # 1: it is not there at time 0
+        ("retires", np.int64),  # 1: it goes down once it is empty
         ("first_node", np.int64),
         ("node_count", np.int64),
         ("ready_time", np.float64),  # since when it is up: when its last cold start ends
@@ -212,8 +215,13 @@ CLUSTER = np.dtype(
         ("timers_size", np.int64),
         ("listens", np.int64),  # 1: somebody does, so that the history gets entries
         ("entries", np.int64),  # of it, since they were last taken
-        ("aside", np.int64),  # 1: `play` stops after every event (env/sim/declared/aside.py)
+        (
+            "aside",
+            np.int64,
+        ),  # `play` stops after every event: 1, at ticks and changes: 2 (aside.py)
         ("happened", np.int64),  # 1: one since it last did
+        ("ticked", np.int64),  # 1: that is a tick
+        ("again", np.int64),  # 1: whoever scaled last at this tick is asked again
         ("events", np.int64),  # so far, where it does, but for changes
         ("changes", np.int64),  # that are due or have been made
         ("free_container", np.int64),  # head of the list of containers given back
