@@ -21,6 +21,7 @@ from run.command import CONF
 
 ALL = "all"
 """In place of names: all that can play."""
+Scaling = Annotated[ScalingRule, in_folder(scaling, ScalingRule)]
 
 
 class BaselineConfig(Strict):
@@ -29,7 +30,7 @@ class BaselineConfig(Strict):
     order: Annotated[QueueOrder, in_folder(order, QueueOrder)]
     placement: Annotated[PlacementRule, in_folder(placement, PlacementRule)]
     memory: Annotated[MemoryRule, in_folder(memory, MemoryRule)]
-    scaling: Annotated[ScalingRule, in_folder(scaling, ScalingRule)] | None = None
+    scaling: Scaling | None = None
 
 
 class ComposedScheduler(Scheduler):

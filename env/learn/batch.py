@@ -24,7 +24,7 @@ from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.assembly.build import arriving, build
 from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
-from env.sim.assembly.with_rules import stops, with_rules
+from env.sim.assembly.with_rules import plan_changes, stops, with_rules
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
@@ -297,11 +297,14 @@ class Batch(Decisions):
         arrivals = arriving(workload, [self._index[id(template), cpu] for template in templates])
         count = len(servers)
         rows = {"servers": count, "ledger": count, "nodes": len(nodes), "slot_of": len(arrivals)}
-        state.use(rows, arrivals=arrivals)
+        rules, plans = self._world.rules, len(state.recovery) * count
+        state.use(rows | {"server_plans": plans}, arrivals=arrivals)
         per_slot = state.cluster["functions_per_slot"].copy()
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
-        self._world.rules.lease.write(state.servers)
+        rules.lease.write(state.servers, cluster)
+        state.recovery["seed"] = workload.turns_seed
+        plan_changes(state, rules, cluster)
 
 
 def _packed(state: State) -> bytes:

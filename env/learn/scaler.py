@@ -58,7 +58,7 @@ def apply(state: State, kind: int, row: int) -> None:
         bring_back(state, next_to_join(state, kind))
         state.cluster[0].again = 1
     elif row == FEWER:
-        retire(state, next_to_leave(state, kind))
+        retire(state, next_to_leave(state, kind), INF)
 
 
 @compiled_apart

@@ -84,7 +84,7 @@ def trace_greedy(state: State, weights, candidates, scores, objective, cheapest,
         starts = kind != CHOOSE
         if kind == CHOOSE:
             starts = choose_first(state) and state.options[0].placement != NodeBy.asked
-        if starts:
+        if starts and row < len(trace) - 1:  # those that were killed start again
             update_finish_bounds(state)
             trace[row, 0] = state.cluster[0].time
             trace[row, 1] = potential(state, objective, cheapest)

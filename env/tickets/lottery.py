@@ -119,9 +119,14 @@ LOW = np.uint64(0xFFFFFFFF)
 @compiled
 def draw(head):
     """64 random bits."""
-    state = head[0].random + STEP
-    head[0].random = state
-    word = (state ^ (state >> np.uint64(30))) * FIRST
+    head[0].random += STEP
+    return mixed(head[0].random)
+
+
+@compiled
+def mixed(word):
+    """64 bits that look as if they had nothing to do with the given ones."""
+    word = (word ^ (word >> np.uint64(30))) * FIRST
     word = (word ^ (word >> np.uint64(27))) * SECOND
     return word ^ (word >> np.uint64(31))
 

@@ -12,12 +12,14 @@ from env.sim.declared.resources import named_arrays
 from env.sim.declared.rules import DEFAULT_RULES
 from env.sim.declared.workflow_template import WorkflowTemplate, upward_ranks
 from env.sim.events.lease import begin_lease, reset_server
+from env.sim.events.recovery import reset_recovery
+from env.sim.events.server_changes import begin_changes
 from env.sim.events.submissions import reset_workload
 from env.sim.node.keep_alive import reset_keep_alive
 from env.sim.node.projection import reset_node
 from env.sim.node.warm import reset_warm
 from env.sim.queue.central_queue import reset_queue
-from env.sim.state import records
+from env.sim.state import change_records, records
 from env.sim.state.block import CHANGING, TABLES, State
 from env.sim.state.records import HOUR, IN_SERVICE, NONE, TICK
 from env.sim.state.timers import set_timer
@@ -65,7 +67,6 @@ def reset(state: State) -> None:
     state.log[0].rent = 0.0
     for server in range(len(state.servers)):
         reset_server(state, server)
-        cluster[0].out_of_service += state.servers[server].absent
     for node in range(len(state.nodes)):
         reset_node(state, node)
     state.named_held[:] = 0
@@ -74,6 +75,8 @@ def reset(state: State) -> None:
     reset_queue(state)
     reset_warm(state)
     reset_keep_alive(state)
+    reset_recovery(state)
+    begin_changes(state)
     if state.options[0].always_up == 1:
         for server in range(len(state.servers)):
             if state.servers[server].condition == IN_SERVICE:
@@ -109,6 +112,7 @@ def allocate(
         **catalogue(entries, config.single_core_speed),
         "arrivals": np.zeros(workflow_count, records.ARRIVING),
         **named_arrays(templates, config, len(nodes)),
+        "plan": np.zeros(0, change_records.PLANNED_CHANGE),
     }
     for name in CHANGING.keys() - arrays.keys():
         shape = (0, 0) if name in TABLES else sizes.get(name, 0)

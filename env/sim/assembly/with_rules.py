@@ -8,10 +8,12 @@ import numpy as np
 
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.episode import Episode
+from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import SharedOrder, declared_functions
 from env.sim.declared.rules import Rules
+from env.sim.declared.server_changes import plans_of
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.state import queue_records, records
+from env.sim.state import change_records, queue_records, records
 from env.sim.state.block import State
 from env.sim.state.history import listening
 from env.sim.state.records import INF, NONE
@@ -37,8 +39,16 @@ def with_rules(
     """
     rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
-    rules.lease.write(state.servers)
+    rules.lease.write(state.servers, episode.cluster)
     state.cluster["aside"] = 1 if episode.changes else stops(episode.asked)
+    state.servers["absent"][list(episode.absent)] = 1
+    if rules.recovery is not None:
+        state = state.replaced(
+            server_plans=np.zeros(len(state.servers), change_records.SERVER_PLAN),
+            recovery=rules.recovery.record(episode.workload.turns_seed),
+            retried=np.zeros(len(state.functions), change_records.RETRIED),
+        )
+        state = plan_changes(state, rules, episode.cluster)
     by_tickets = episode.cluster.cpu_share == "tickets"
     if funding is not None and (by_tickets or rules.order is not None):
         tenants, currencies = funding.records()
@@ -94,6 +104,17 @@ def stops(asked: Sequence[DecisionKind]) -> int:
     return 2 - any(not kind.ticks for kind in asked) if asked else 0
 
 
+def plan_changes(state: State, rules: Rules, cluster: ClusterConfig) -> State:
+    """The state with the changes of its servers that are planned, if there are some."""
+    if not rules.servers_change:
+        return state
+    plans, plan, absent = plans_of(rules.changes, rules.lease.spot, cluster)
+    state.server_plans[:] = plans
+    state.servers["absent"][absent] = 1
+    state.use({}, plan=plan)
+    return state
+
+
 def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> int:
     """Lays out a tournament for the functions of each tenant.
 
@@ -132,8 +153,9 @@ def _warm(state: State, memory: np.ndarray, rules: Rules) -> int:
 
 
 def _most_runs(state: State, rules: Rules) -> int:
-    """How many runs there can be; in a trace, or where functions are cut short, any number."""
-    if len(state.arrivals) == 0 or rules.options()[0]["time_slice"] < INF:
+    """How many runs leave a container: any number in a trace, or if some run again or in slices."""
+    again = rules.recovery is not None and rules.recovery.data_durability == "server"
+    if len(state.arrivals) == 0 or again or rules.options()[0]["time_slice"] < INF:
         return ANY_NUMBER
     # A batch does not yet have what arrives, but room for all of it.
     runs = state.templates["function_count"][state.arrivals["template"]].sum()
@@ -149,7 +171,7 @@ def room_for_timers(state: State, arrays: Mapping[str, np.ndarray], changes: int
     """
     owners = ("requests", "idle", "images", "servers")
     pending = state.timers["major"][: int(state.cluster[0]["timers_size"])] == records.CHANGE
-    live = 4 + changes + int(pending.sum())
+    live = 4 + changes + int(pending.sum()) + 2 * len(state.servers) + len(state.retried)
     live += sum(len(arrays.get(name, getattr(state, name))) for name in owners)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers

@@ -35,7 +35,7 @@ class EpisodeWorkload:
             image needs does not tell what is to come; None: by the names of those that arrive, of
             which no container starts cold.
         funding: the tickets of the tenants; None where nobody holds any.
-        turns_seed: of what an order draws by which tenants take turns.
+        turns_seed: of what the engine draws: turns of tenants, failures of servers, back-offs.
     """
 
     arrival_times: tuple[float, ...]
@@ -60,6 +60,7 @@ class Episode:
             records are recycled and an endless trace runs in bounded memory.
         asked: kinds of decision beside the engine's own.
         changes: of the cluster, by time.
+        absent: servers that are not there at time 0, by their index.
 
     Raises:
         InputError: the lengths of what arrives differ, work is given of a workflow of several
@@ -74,6 +75,7 @@ class Episode:
     workflow_slots: int | None = None
     asked: tuple[DecisionKind, ...] = ()
     changes: tuple[Change, ...] = ()
+    absent: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_arrivals()
@@ -92,6 +94,8 @@ class Episode:
             raise InputError("cluster: cpu_share is 'tickets': tenants with tickets are needed")
         if self.funding is None and isinstance(order, SharedOrder):
             raise InputError(f"order '{order.sharing.mechanism}': tenants with tickets are needed")
+        if self.rules.servers_change and self.rules.recovery is None:
+            raise InputError("rules: servers change, what becomes of killed functions is needed")
 
     @cached_property
     def declared(self) -> dict[WorkflowTemplate, None]:

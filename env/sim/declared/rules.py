@@ -11,8 +11,12 @@ from pydantic import Field
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim.declared.bounds import LONGEST, MOST_SERVERS
+from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.ordering import Order, SharedOrder
+from env.sim.declared.recovery import Recovery
+from env.sim.declared.server_changes import NO_CHANGES, Changes
+from env.sim.declared.spot import Spot
 from env.sim.state import queue_records
 from env.sim.state.records import HOUR, INF
 
@@ -56,6 +60,7 @@ class Lease(Strict):
         step: seconds; a lease is paid in whole steps of this length.
         least: steps that are paid at least whenever a server is leased anew.
         charged: whether a server that is always up is paid for.
+        spot: which servers are cheaper and come and go; None: none of them.
         autoscale: None: all servers are in service.
     """
 
@@ -63,14 +68,17 @@ class Lease(Strict):
     step: Annotated[float, Field(ge=1.0, le=LONGEST)] = HOUR
     least: Annotated[int, Field(ge=1, le=10**9)] = 1
     charged: bool = True
+    spot: Spot | None = None
     autoscale: Autoscale | None = None
 
-    def write(self, servers: np.ndarray) -> None:
-        """Fills in which SERVER records are `absent` at first, and how they are paid."""
+    def write(self, servers: np.ndarray, cluster: ClusterConfig) -> None:
+        """Fills in which SERVER records are `absent` at time 0, and how they are paid."""
         if self.autoscale is not None:
             servers["absent"] = servers["server_id"] >= self.autoscale.least
         servers["lease_step"], servers["least_steps"] = self.step, self.least
         servers["step_price"] = servers["hourly_rate"] * (self.step / HOUR)
+        if self.spot is not None:
+            servers["step_price"][self.spot.servers(cluster)] *= self.spot.price
 
     @property
     def with_all_servers(self) -> Self:
@@ -95,6 +103,9 @@ class Rules:
         patience: seconds of waiting after which a server may be started for a function.
         lease: when servers are up, and how they are paid.
         keep_alive: how long containers stay warm.
+        changes: how servers change by themselves, beside those of a spot lease.
+        recovery: what becomes of those they kill; None: they wait again at once, and if for ever it
+            is an error.
 
     Raises:
         InputError: `placement` is unknown, or `patience` is not a number from 0.
@@ -105,6 +116,8 @@ class Rules:
     patience: float = 0.0
     lease: Lease = HOURLY
     keep_alive: KeepAlive = NO_KEEP_ALIVE
+    changes: Changes = NO_CHANGES
+    recovery: Recovery | None = None
 
     @classmethod
     def always_up(
@@ -145,6 +158,11 @@ class Rules:
         renewed, watched = always and charged, self.order is not None or self.keeps_warm
         options["watch_leases"] = renewed or (watched and not always)
         return options
+
+    @property
+    def servers_change(self) -> bool:
+        """Whether servers change by themselves."""
+        return self.changes.kind != "none" or self.lease.spot is not None
 
     @property
     def keeps_warm(self) -> bool:

@@ -14,8 +14,16 @@ from env.sim.events.lease import (
     renew_lease_at,
     start,
 )
+from env.sim.events.recovery import (
+    count_out_of_service,
+    join_submitted,
+    lose_data,
+    note_start,
+    offer_again,
+    recover,
+)
 from env.sim.events.requests import end_run
-from env.sim.events.submissions import count_placed, end_function, get, offer
+from env.sim.events.submissions import count_placed, end_function
 from env.sim.node.keep_alive import ends_last, release, remove_all_warm
 from env.sim.node.projection import (
     node_on_container_completion,
@@ -23,9 +31,7 @@ from env.sim.node.projection import (
     stop_waiting,
 )
 from env.sim.node.warm import gone_cold
-from env.sim.queue.central_queue import join_queue
 from env.sim.queue.sharing import note_use
-from env.sim.queue.tracking import stop_tracking
 from env.sim.state.block import State
 from env.sim.state.containers import give_back_container
 from env.sim.state.history import note_condition, note_end
@@ -34,13 +40,16 @@ from env.sim.state.records import (
     DOWN,
     DRAINING,
     FINISHED,
+    FOLLOW_UP,
     IN_SERVICE,
+    INF,
     KILLED,
     NONE,
     PENDING,
     PREEMPTED,
     SKIPPED,
 )
+from env.sim.state.timers import set_timer
 
 
 @compiled
@@ -70,7 +79,7 @@ def leave_container(state: State, index: int, outcome: int) -> None:
     """The one way out of a container, which has left its node.
 
     A function that is preempted waits again with the work it has left; one that is killed, with all
-    of its work.
+    of its work, or see `recover`.
     """
     containers, functions, cluster = state.containers, state.functions, state.cluster
     function = containers[index].function
@@ -80,9 +89,14 @@ def leave_container(state: State, index: int, outcome: int) -> None:
     tenant = state.workflows[slot].tenant
     server = state.nodes[node].server
     state.servers[server].container_count -= 1
+    if state.servers[server].retires == 1 and state.servers[server].container_count == 0:
+        number = state.servers[server].follow_up
+        set_timer(state, cluster[0].time, FOLLOW_UP, server, number)
     account = account_of(state, server, tenant)
     seconds = done / state.nodes[node].single_core_speed
     state.ledger[account].energy += seconds * cluster[0].core_watts
+    if len(state.recovery) > 0:
+        note_start(state, function)
     if state.options[0].shared == 1:
         note_use(state, tenant, index, seconds)
     if len(state.images) > 0:
@@ -97,15 +111,12 @@ def leave_container(state: State, index: int, outcome: int) -> None:
         else:
             functions[function].remaining_computation = functions[function].computation
             functions[function].attempt += 1
-        count_placed(state, function, -1)
-        if state.options[0].queued == 1:
-            only = state.waiting[state.functions[function].declared].alone
-            if only == 1:
-                stop_tracking(state, slot)
-        offer(state, function, cluster[0].time)
+        if outcome == KILLED and len(state.recovery) > 0:
+            recover(state, function, left)
+        else:
+            count_placed(state, function, -1)
+            offer_again(state, function)
     give_back_container(state, index)
-    if state.servers[server].retires == 1:
-        go_when_empty(state, server)
     if state.options[0].queued == 1:
         join_submitted(state)
 
@@ -145,15 +156,6 @@ def release_ended(state: State) -> None:
 
 
 @compiled_apart
-def join_submitted(state: State) -> None:
-    """Functions that are there to be placed wait in the central queue."""
-    while state.cluster[0].queue_size > 0:
-        index, time = state.submitted[0].index, state.submitted[0].time
-        get(state, index)
-        join_queue(state, index, time)
-
-
-@compiled_apart
 def preempt(state: State, index: int) -> None:
     """Takes a running container off its node; waiting ones may start, its function waits again."""
     take_off(state, index)
@@ -173,7 +175,11 @@ def take_off(state: State, index: int) -> None:
 def set_condition(state: State, server: int, condition: int) -> None:
     """A server is in service, draining or down from now on."""
     before = state.servers[server].condition
+    if len(state.recovery) > 0:
+        count_out_of_service(state)
     state.servers[server].condition = condition
+    state.servers[server].retires = 0
+    state.servers[server].follow_up += 1
     change = (condition != IN_SERVICE) - (before != IN_SERVICE)
     state.cluster[0].out_of_service += change
     note_condition(state, server, condition)
@@ -196,7 +202,24 @@ def take_down(state: State, server: int) -> None:
             index = state.nodes[node].first_running
             node_on_container_removal(state, node, index, time)
             leave_container(state, index, KILLED)
+    if len(state.recovery) > 0 and state.recovery[0].data_lost == 1:
+        lose_data(state, server)
     state.queue[0].due = state.options[0].queued
+
+
+@compiled_apart
+def retire(state: State, server: int, notice: float) -> None:
+    """A server drains, and goes down once it is empty, or after `notice` seconds if not before."""
+    drain(state, server)
+    if state.servers[server].condition != DRAINING:
+        return
+    if state.servers[server].container_count == 0:
+        take_down(state, server)
+        return
+    state.servers[server].retires = 1
+    if notice < INF:
+        due, number = state.cluster[0].time + notice, state.servers[server].follow_up
+        set_timer(state, due, FOLLOW_UP, server, number)
 
 
 @compiled_apart
@@ -212,28 +235,9 @@ def drain(state: State, server: int) -> None:
 
 
 @compiled_apart
-def retire(state: State, server: int) -> None:
-    """As `drain`; the server goes down once it is empty."""
-    drain(state, server)
-    state.servers[server].retires = 1
-    go_when_empty(state, server)
-
-
-@compiled_apart
-def go_when_empty(state: State, server: int) -> None:
-    """A server that retires goes down, if nothing is on it."""
-    if state.servers[server].container_count == 0:
-        remove_all_warm(state, server)
-        cut_lease(state, server, state.cluster[0].time)
-        set_condition(state, server, DOWN)
-        state.servers[server].retires = 0
-
-
-@compiled_apart
 def bring_back(state: State, server: int) -> None:
     """A server that was down or draining can be leased again, or is where all are always up."""
     set_condition(state, server, IN_SERVICE)
-    state.servers[server].retires = 0
     time = state.cluster[0].time
     if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
         begin_lease(state, server, time)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.dispatch import dispatch, end_slice
-from env.sim.events.endings import complete_next, join_submitted, release_ended
+from env.sim.events.endings import complete_next, release_ended
 from env.sim.events.lease import extend_lease
 from env.sim.events.placing import place
+from env.sim.events.recovery import fail_all_waiting, holds_any_waiting, join_submitted, retry
+from env.sim.events.server_changes import change_as_planned, comes_back, follow_up
 from env.sim.events.submissions import any_to_place, arrive_next
 from env.sim.node.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.node.node_status import last_completion, status_at
@@ -18,6 +20,7 @@ from env.sim.state.records import (
     CHANGE,
     DONE,
     EXPIRY,
+    FOLLOW_UP,
     FORECAST,
     IN_SERVICE,
     INF,
@@ -28,7 +31,9 @@ from env.sim.state.records import (
     NONE,
     PATIENCE,
     PLACE,
+    PLANNED,
     PREWARMING,
+    RETRY,
     SHARE,
     SLICE_END,
     STARVATION,
@@ -57,6 +62,7 @@ def play(state: State):
                 return kind
         completion = state.nodes[earliest_node(state)].next_completion
         waits = cluster[0].queue_size > 0 or queue[0].waiting > 0
+        waits = waits or cluster[0].backing_off > 0
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
             return DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
@@ -65,8 +71,8 @@ def play(state: State):
         decision = cluster[0].time if decides else INF
         if completion < INF and completion <= timer and completion <= decision:
             cluster[0].time = completion
-            note_event(state)
             complete_next(state, earliest_node(state))
+            note_event(state)
         elif cluster[0].timers_size > 0 and timer <= decision:
             error = fire(state)
             if error < 0:
@@ -78,25 +84,27 @@ def play(state: State):
             kind = dispatch(state)
             if kind == 0 and is_stuck(state):
                 kind = NO_SERVER
-            if kind != 0:
+            if kind == NO_SERVER and len(state.recovery) > 0:
+                fail_all_waiting(state)
+            elif kind != 0:
                 return kind
 
 
 @compiled
 def note_event(state: State) -> None:
-    """Has `play` stop after an event, where others want to know of it."""
-    aside = state.cluster[0].aside
-    if aside > 0:
+    """Counts an event and has `play` stop after it, where others want to know of it."""
+    if state.cluster[0].aside + state.cluster[0].listens > 0:
         state.cluster[0].events += 1
-        if aside == 1:
+        if state.cluster[0].aside == 1:
             state.cluster[0].happened = 1
 
 
 @compiled
 def is_stuck(state: State) -> bool:
-    """Whether nothing runs and nothing is to come.
+    """Whether nothing runs and nothing is to come, but for the leases of servers always up.
 
-    Leases of servers always up are nothing, and a tick where no server is out of service.
+    A server that comes back counts if it holds something that waits; a tick, where a server is out
+    of service, as whoever scales can bring it.
     """
     if state.nodes[earliest_node(state)].next_completion < INF:
         return False
@@ -104,10 +112,13 @@ def is_stuck(state: State) -> bool:
         return False
     for position in range(state.cluster[0].timers_size):
         kind = state.timers[position].major
-        nothing = (kind == LEASE_END and state.options[0].always_up == 1) or (
-            kind == TICK and state.cluster[0].out_of_service == 0
-        )
-        if not nothing and up_to_date(state, position):
+        renewal = state.options[0].always_up == 1 and kind == LEASE_END
+        idle = kind == TICK and state.cluster[0].out_of_service == 0
+        if renewal or idle or not up_to_date(state, position):
+            continue
+        if kind != PLANNED and kind != FOLLOW_UP:
+            return False
+        if comes_back(state, position) and holds_any_waiting(state, state.timers[position].minor):
             return False
     return True
 
@@ -177,9 +188,17 @@ def fire_other(state: State) -> None:
     if kind == TICK:
         tick(state, time)
         return
+    if kind == PLANNED:
+        change_as_planned(state, number)
+        return
+    if kind == FOLLOW_UP:
+        follow_up(state, number)
+        return
     if kind != PATIENCE:  # a replay of choices looks again at other moments
         note_event(state)
-    if kind == SLICE_END:
+    if kind == RETRY:
+        retry(state, number)
+    elif kind == SLICE_END:
         end_slice(state, index)
     elif kind == EXPIRY:
         remove_warm(state, index)

@@ -10,7 +10,7 @@ from env.base.jit import compiled
 from env.sim.node.node_status import completion_bound, last_completion
 from env.sim.state.block import State
 from env.sim.state.history import note_lease
-from env.sim.state.records import DOWN, IN_SERVICE, LEASE_END, LEDGER, NONE
+from env.sim.state.records import IN_SERVICE, LEASE_END, LEDGER, NONE
 from env.sim.state.timers import set_timer
 
 NOTHING_SPENT = np.zeros(1, LEDGER)
@@ -134,8 +134,8 @@ def tenant_of_last(state: State, node: int):
 @compiled
 def reset_server(state: State, server: int) -> None:
     """A server at time 0: without a lease, or up where all servers are."""
-    state.servers[server].condition = DOWN if state.servers[server].absent == 1 else IN_SERVICE
-    state.servers[server].retires = 0
+    state.servers[server].condition = IN_SERVICE
+    state.servers[server].retires = state.servers[server].follow_up = 0
     state.servers[server].ready_time = -np.inf
     state.servers[server].expiration_time = -np.inf
     state.servers[server].lease_number = 0

@@ -9,6 +9,7 @@ from env.sim.events.requests import begin_request
 from env.sim.node.fit import any_holds
 from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
+from env.sim.state.change_records import PREDECESSOR, RETRIED
 from env.sim.state.containers import declared_left
 from env.sim.state.heap import before, drop, push
 from env.sim.state.records import (
@@ -31,6 +32,8 @@ NO_WORKFLOW["wf_id"], NO_WORKFLOW["completion_time"] = NONE, np.nan
 NO_WORKFLOW["raised_bound"] = -np.inf
 NO_FUNCTION = np.zeros(1, FUNCTION)  # it is PENDING
 NO_FUNCTION["node"], NO_FUNCTION["submission_time"] = NONE, np.nan
+NEVER_KILLED = np.zeros(1, RETRIED)
+NEVER_KILLED["killed_time"] = np.nan
 
 
 @compiled
@@ -100,6 +103,8 @@ def arrive(state: State, position: int):
     for fn_id in range(state.templates[template].function_count):
         index, declared = first + fn_id, first_declared + fn_id
         functions[index] = NO_FUNCTION[0]
+        if len(state.retried) > 0:
+            state.retried[index] = NEVER_KILLED[0]
         functions[index].wf_id = wf_id
         functions[index].fn_id = fn_id
         functions[index].slot = slot
@@ -215,9 +220,15 @@ def end_function(state: State, index: int, time: float, outcome: int) -> None:
     slot = state.functions[index].slot
     note_end(state, index, slot, time, outcome)
     if outcome == FAILED:
-        fail_successors(state, index, slot, time)
+        fail_successors(state, slot, time)
     else:
         release_successors(state, index, time)
+    end_if_over(state, slot, time)
+
+
+@compiled
+def end_if_over(state: State, slot: int, time: float) -> None:
+    """A workflow ends once all its functions have."""
     template = state.workflows[slot].template
     if state.workflows[slot].ended == state.templates[template].function_count:
         end_workflow(state, slot, time)
@@ -231,6 +242,10 @@ def note_end(state: State, index: int, slot: int, time: float, outcome: int) -> 
     state.workflows[slot].ended += 1
     if outcome != FINISHED:
         count_placed(state, index, 1)
+    if outcome == FAILED and len(state.recovery) > 0:
+        state.recovery[0].failed += 1
+        if state.retried[index].reason == 0:
+            state.retried[index].reason = PREDECESSOR
 
 
 @compiled
@@ -258,10 +273,9 @@ def release_successors(state: State, index: int, time: float) -> None:
 
 
 @compiled_apart
-def fail_successors(state: State, index: int, slot: int, time: float) -> None:
-    """Everything behind a failed function fails, too: it can never be submitted."""
-    functions = state.functions
-    first = index - functions[index].fn_id
+def fail_successors(state: State, slot: int, time: float) -> None:
+    """What is behind failed functions of a workflow fails, too: it can never be submitted."""
+    functions, first = state.functions, slot * state.cluster[0].functions_per_slot
     count = state.templates[state.workflows[slot].template].function_count
     changed = True
     while changed:

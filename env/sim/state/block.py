@@ -21,7 +21,7 @@ from numba.extending import infer_getattr, lower_getattr
 from numba.np.arrayobj import array_record_getattr, make_array, populate_array
 
 from env.base.errors import InputError
-from env.sim.state import queue_records, records
+from env.sim.state import change_records, queue_records, records
 from env.tickets import records as shares
 
 INTEGER: Final = np.dtype(np.int64)
@@ -31,7 +31,8 @@ FLOAT: Final = np.dtype(np.float64)
 # of a template, S of servers, N of NUMA nodes, W of workflows, K of tenants. Of the central queue
 # and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
 # are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
-# number of named resources (resources.py) that functions need, mostly none.
+# number of named resources (resources.py) that functions need, mostly none. Where no server changes
+# by itself the arrays of that (change_records.py) are empty.
 COPIED: Final = {
     "cluster": records.CLUSTER,  # (2,), the second as the first is at time 0
     "servers": records.SERVER,  # (S,)
@@ -59,6 +60,9 @@ COPIED: Final = {
     "newest": INTEGER,  # (N * J,), newest idle container of image j on node n at n * J + j
     "histograms": INTEGER,  # (J, B), idle times by bin
     "idle_times": FLOAT,  # (J, H), ring of the last idle times, seconds
+    "server_plans": change_records.SERVER_PLAN,  # (S,)
+    "recovery": change_records.RECOVERY,  # (1,)
+    "retried": change_records.RETRIED,  # (slots * F,)
     "named_held": INTEGER,  # (N * X,), of resource x by admitted containers of node n at n * X + x
 }
 """These are copied whole."""
@@ -85,6 +89,7 @@ FIXED: Final = {
     "named_capacity": INTEGER,  # of resource x on a node of server type t at t * X + x
     "named_needs": INTEGER,  # of resource x by declared function d at d * X + x
     "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)
+    "plan": change_records.PLANNED_CHANGE,
 }
 FIELDS: Final = {**CHANGING, **FIXED}
 TABLES: Final = ("histograms", "idle_times")

@@ -54,8 +54,11 @@ PREWARMING: Final = 3  # of the image `index`, if it still has this number
 STARVATION: Final = 4  # the oldest waiting function may starve
 LEASE_END: Final = 5  # of the server `minor`, if its lease still has the number `index`
 PATIENCE: Final = 6  # the first waiting function may start a server
-CHANGE: Final = 7  # the next change of the caller's is due
-TICK: Final = 8  # whoever scales decides
+RETRY: Final = 7  # of the function `minor`, if it still waits for its attempt `index`
+PLANNED: Final = 8  # the next change of the server `minor`
+FOLLOW_UP: Final = 9  # its notice ends, or it is repaired, if its `follow_up` is still `index`
+CHANGE: Final = 10  # the next change of the caller's is due
+TICK: Final = 11  # whoever scales decides
 
 FUNCTION = np.dtype(
     [
@@ -180,6 +183,7 @@ SERVER = np.dtype(
         ("condition", np.int64),
         ("absent", np.int64),  # 1: it is not there at time 0
         ("retires", np.int64),  # 1: it goes down once it is empty
+        ("follow_up", np.int64),  # another whenever its condition changes
         ("first_node", np.int64),
         ("node_count", np.int64),
         ("ready_time", np.float64),  # since when it is up: when its last cold start ends
@@ -215,14 +219,11 @@ CLUSTER = np.dtype(
         ("timers_size", np.int64),
         ("listens", np.int64),  # 1: somebody does, so that the history gets entries
         ("entries", np.int64),  # of it, since they were last taken
-        (
-            "aside",
-            np.int64,
-        ),  # `play` stops after every event: 1, at ticks and changes: 2 (aside.py)
+        ("aside", np.int64),  # `play` stops after every event: 1, or at ticks and changes: 2
         ("happened", np.int64),  # 1: one since it last did
         ("ticked", np.int64),  # 1: that is a tick
         ("again", np.int64),  # 1: whoever scaled last at this tick is asked again
-        ("events", np.int64),  # so far, where it does, but for changes
+        ("events", np.int64),  # so far, where it does or somebody listens, but for changes
         ("changes", np.int64),  # that are due or have been made
         ("free_container", np.int64),  # head of the list of containers given back
         ("containers_used", np.int64),  # records that were ever taken; a prefix
@@ -235,6 +236,7 @@ CLUSTER = np.dtype(
         ("placed_work", np.float64),  # core-seconds of them that are done, placed or will never be
         ("queue_threads", np.int64),  # of all submitted functions, as is the next
         ("queue_computation", np.int64),  # operations
+        ("backing_off", np.int64),  # killed functions that are not yet submitted again
         # Active workflows, but for those of one function that waits centrally: `waiting` has these.
         ("tracked_count", np.int64),
         ("finished_workflows", np.int64),
@@ -368,7 +370,8 @@ ENTRY = np.dtype(
         ("image", np.int64),
         ("memory", np.int64),  # MB
         ("computation", np.int64),  # operations left
-        ("number", np.int64),  # of the dispatch, of the idle container, or of events before
+        # Of the dispatch, of the idle container, or of events before; NONE: from the start.
+        ("number", np.int64),
         ("joined", np.int64),  # number of joining the queue
         ("flag", np.int64),  # 1: in a warm container; or the outcome, or the condition
         ("submission_time", np.float64),

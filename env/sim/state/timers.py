@@ -6,7 +6,16 @@ A timer is not taken back: what it was for carries another number by the time it
 from env.base.jit import compiled, compiled_apart
 from env.sim.state.block import State
 from env.sim.state.heap import drop, push
-from env.sim.state.records import EXPIRY, LEASE_END, PATIENCE, PREWARMING, SLICE_END, STARVATION
+from env.sim.state.records import (
+    EXPIRY,
+    FOLLOW_UP,
+    LEASE_END,
+    PATIENCE,
+    PREWARMING,
+    RETRY,
+    SLICE_END,
+    STARVATION,
+)
 
 
 @compiled
@@ -26,6 +35,10 @@ def up_to_date(state: State, position: int) -> bool:
         return state.queue[0].patience_timer == state.timers[position].time
     if kind == STARVATION:
         return state.queue[0].starvation_timer == state.timers[position].time
+    if kind == RETRY:
+        return state.retried[number].backs_off == 1 and state.functions[number].attempt == index
+    if kind == FOLLOW_UP:
+        return state.servers[number].follow_up == index
     return True
 
 

@@ -1,0 +1,304 @@
+"""What becomes of killed functions and of lost data: retries, back-off, checkpoints, failures.
+
+The settings are those of env/sim/declared/recovery.py, which says what each of them does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.events.submissions import (
+    count_placed,
+    end_function,
+    end_if_over,
+    fail_successors,
+    get,
+    offer,
+    submit,
+)
+from env.sim.node.fit import need_of, short_of
+from env.sim.queue.central_queue import join_queue, leave_queue, put_first
+from env.sim.queue.sharing import give_turn_back
+from env.sim.queue.tracking import stop_tracking, track
+from env.sim.state.block import State
+from env.sim.state.change_records import NO_SERVER_LEFT, RETRIES
+from env.sim.state.draws import BACK_OFF, uniform
+from env.sim.state.records import FAILED, FINISHED, INF, NONE, PENDING, RETRY, SUBMITTED
+from env.sim.state.timers import set_timer
+
+
+@compiled
+def reset_recovery(state: State) -> None:
+    """Nothing has been killed."""
+    recovery = state.recovery
+    for one in range(len(recovery)):
+        recovery[one].retries = recovery[one].failed = recovery[one].recovered = 0
+        recovery[one].work_lost = recovery[one].recovery_time = 0.0
+        recovery[one].out_time = recovery[one].out_until = 0.0
+
+
+@compiled_apart
+def join_submitted(state: State) -> None:
+    """Functions that are there to be placed wait in the central queue."""
+    while state.cluster[0].queue_size > 0:
+        index, time = state.submitted[0].index, state.submitted[0].time
+        get(state, index)
+        join_queue(state, index, time)
+
+
+@compiled
+def offer_again(state: State, function: int) -> None:
+    """A function that has left its container is there to be placed again."""
+    if state.options[0].queued == 1:
+        only = state.waiting[state.functions[function].declared].alone
+        if only == 1:
+            stop_tracking(state, state.functions[function].slot)
+    offer(state, function, state.cluster[0].time)
+
+
+@compiled_apart
+def note_start(state: State, function: int) -> None:
+    """A function leaves its container: it may have started in it for the first time since a kill.
+
+    One that has not is killed before its start.
+    """
+    started = state.functions[function].start_time
+    if started <= state.cluster[0].time and state.retried[function].killed_time <= started:
+        state.recovery[0].recovered += 1
+        state.recovery[0].recovery_time += started - state.retried[function].killed_time
+        state.retried[function].killed_time = np.nan
+
+
+@compiled
+def count_out_of_service(state: State) -> None:
+    """Adds up how long servers were out of service until now."""
+    recovery, time = state.recovery, state.cluster[0].time
+    seconds = time - recovery[0].out_until
+    recovery[0].out_time += seconds * state.cluster[0].out_of_service
+    recovery[0].out_until = time
+
+
+@compiled
+def lose_work(state: State, operations: int) -> None:
+    """Operations that were done do not count."""
+    state.recovery[0].work_lost += operations / state.cluster[0].single_core_speed
+
+
+@compiled
+def work_left(state: State, function: int, left: int):
+    """Operations that a killed function begins with, of which it had `left`.
+
+    What it has done is kept in whole multiples of what it does in `checkpoint` seconds at full
+    speed.
+    """
+    computation, seconds = state.functions[function].computation, state.recovery[0].checkpoint
+    if seconds == INF:
+        return computation
+    declared = state.template_functions[state.functions[function].declared]
+    step = declared.computation * seconds / declared.best_time
+    kept = int(math.floor((computation - left) / step) * step)
+    return max(1, computation - kept)
+
+
+@compiled_apart
+def recover(state: State, function: int, left: int) -> None:
+    """A function has been killed with `left` operations to do: it waits, or has failed for good."""
+    functions, retried, recovery = state.functions, state.retried, state.recovery
+    time, attempt = state.cluster[0].time, state.functions[function].attempt
+    functions[function].remaining_computation = work_left(state, function, left)
+    lose_work(state, functions[function].remaining_computation - left)
+    count_placed(state, function, -1)
+    if not retried[function].killed_time <= time:
+        retried[function].killed_time = time
+    if recovery[0].limit != NONE and attempt > recovery[0].limit:
+        fail(state, function, RETRIES)
+        return
+    recovery[0].retries += 1
+    wait = back_off(state, function)
+    if wait == 0.0:
+        offer_again(state, function)
+        return
+    functions[function].state = SUBMITTED
+    retried[function].backs_off = 1
+    state.cluster[0].backing_off += 1
+    set_timer(state, time + wait, RETRY, function, attempt)
+
+
+@compiled
+def back_off(state: State, function: int):
+    """Seconds until a function that was killed is submitted again."""
+    recovery, attempt = state.recovery, state.functions[function].attempt
+    wait = recovery[0].wait * recovery[0].factor ** (attempt - 1.0)
+    if recovery[0].jitter > 0.0:
+        fn_id = state.functions[function].fn_id
+        stream = BACK_OFF + state.functions[function].wf_id
+        number = uniform(recovery[0].seed, stream, fn_id * (1 << 20) + attempt)
+        wait *= 1.0 + recovery[0].jitter * (2.0 * number - 1.0)
+    return min(wait, 1e9)
+
+
+@compiled_apart
+def retry(state: State, function: int) -> None:
+    """The back-off of a function ends."""
+    stop_backing_off(state, function)
+    if len(state.images) > 0:
+        state.requests[function].joined_time = state.cluster[0].time
+    offer_again(state, function)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+
+
+@compiled
+def stop_backing_off(state: State, function: int) -> None:
+    """A function does not wait to be submitted again any more."""
+    state.retried[function].backs_off = 0
+    state.cluster[0].backing_off -= 1
+
+
+@compiled_apart
+def fail(state: State, function: int, reason: int) -> None:
+    """A function that waits nowhere has failed, and all that follows it."""
+    state.retried[function].reason = reason
+    left = state.functions[function].remaining_computation
+    lose_work(state, state.functions[function].computation - left)
+    stop_asking(state, function)
+    end_function(state, function, state.cluster[0].time, FAILED)
+
+
+@compiled
+def stop_asking(state: State, function: int) -> None:
+    """A function that was submitted asks for its image no longer."""
+    if len(state.images) > 0:
+        image = state.waiting[state.functions[function].declared].image
+        state.images[image].active -= 1
+
+
+@compiled_apart
+def fail_all_waiting(state: State) -> None:
+    """No server that holds those who wait is in service or to come: they have failed."""
+    while state.cluster[0].queue_size + state.queue[0].waiting > 0:
+        if state.cluster[0].queue_size > 0:
+            function = state.submitted[0].index
+        else:
+            function = state.waiting[state.queue[0].first_that_waits].first
+        stop_waiting_centrally(state, function)
+        fail(state, function, NO_SERVER_LEFT)
+
+
+@compiled_apart
+def stop_waiting_centrally(state: State, function: int) -> None:
+    """Takes a submitted function from all that wait, wherever it does; its workflow is tracked."""
+    queued, alone = state.options[0].queued == 1, False
+    if queued:
+        alone = state.waiting[state.functions[function].declared].alone == 1
+    if not queued or state.requests[function].aside == 1:
+        get(state, function)
+        if alone:
+            track(state, state.functions[function].slot)
+        return
+    leave_queue(state, put_first(state, function))
+    turn = state.queue[0].turn
+    if state.options[0].shared == 1 and turn != NONE and state.tenants[turn].waiting == 0:
+        give_turn_back(state)
+
+
+@compiled
+def holds_any_waiting(state: State, server: int) -> bool:
+    """Whether a server, when it is empty, holds one of the functions that wait."""
+    for position in range(state.cluster[0].queue_size):
+        if holds(state, server, state.submitted[position].index):
+            return True
+    declared = state.queue[0].first_that_waits
+    while declared != NONE:
+        if holds(state, server, state.waiting[declared].first):
+            return True
+        declared = state.waiting[declared].next_that_waits
+    return False
+
+
+@compiled
+def holds(state: State, server: int, function: int) -> bool:
+    """Whether an empty server holds a function."""
+    memory = state.functions[function].memory_req
+    if state.options[0].queued == 1:
+        memory = need_of(state, function)
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        if short_of(state, node, function, memory, True) == NONE:
+            return True
+    return False
+
+
+@compiled_apart
+def lose_data(state: State, server: int) -> None:
+    """The data of finished functions that lay on a server are lost; who is needed runs again."""
+    workflows, functions = state.workflows, state.functions
+    for slot in range(len(workflows)):
+        count = state.templates[workflows[slot].template].function_count
+        if workflows[slot].wf_id == NONE or workflows[slot].ended == count:
+            continue
+        first = slot * state.cluster[0].functions_per_slot
+        for index in range(first, first + count):
+            ended = functions[index].state == FINISHED
+            if ended and state.nodes[functions[index].node].server == server:
+                state.retried[index].data_lost = 1
+        run_again(state, slot, first, count)
+
+
+@compiled_apart
+def run_again(state: State, slot: int, first: int, count: int) -> None:
+    """Functions of a workflow whose data are lost, and needed by one that has not been placed."""
+    functions, changed = state.functions, True
+    while changed:
+        changed = False
+        for index in range(first, first + count):
+            lost = functions[index].state == FINISHED and state.retried[index].data_lost == 1
+            if lost and is_needed(state, index, first):
+                reopen(state, index, slot, first)
+                changed = True
+    for index in range(first, first + count):
+        if functions[index].state == SUBMITTED and functions[index].unfinished_predecessors > 0:
+            if state.retried[index].backs_off == 1:
+                stop_backing_off(state, index)
+            else:
+                stop_waiting_centrally(state, index)
+            stop_asking(state, index)
+            functions[index].state = PENDING
+    fail_successors(state, slot, state.cluster[0].time)
+    end_if_over(state, slot, state.cluster[0].time)
+    for index in range(first, first + count):
+        if functions[index].state == PENDING and functions[index].unfinished_predecessors == 0:
+            submit(state, index, state.cluster[0].time)
+    if state.options[0].queued == 1:
+        join_submitted(state)
+
+
+@compiled
+def is_needed(state: State, index: int, first: int) -> bool:
+    """Whether a successor of a function waits, for it or to be placed."""
+    declared = state.functions[index].declared
+    begin = state.template_functions[declared].first_successor
+    for edge in range(begin, begin + state.template_functions[declared].successor_count):
+        successor = first + state.successors[edge].function
+        if state.functions[successor].state in (PENDING, SUBMITTED):
+            return True
+    return False
+
+
+@compiled
+def reopen(state: State, index: int, slot: int, first: int) -> None:
+    """A function that has finished has to run again: it is pending, and so are its successors."""
+    functions = state.functions
+    functions[index].state = PENDING
+    functions[index].remaining_computation = functions[index].computation
+    lose_work(state, functions[index].computation)
+    state.retried[index].data_lost = 0
+    state.workflows[slot].ended -= 1
+    count_placed(state, index, -1)
+    declared = functions[index].declared
+    begin = state.template_functions[declared].first_successor
+    for edge in range(begin, begin + state.template_functions[declared].successor_count):
+        functions[first + state.successors[edge].function].unfinished_predecessors += 1
