@@ -55,34 +55,33 @@ class ComposedScheduler(Scheduler):
         return self._config.placement.choose(decision)
 
 
-def known_baselines(queued: bool = False, funded: bool = False, scaled: bool = False) -> list[str]:
+def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
     """Names of the files of conf/baseline that place at once, or that dispatch from a queue.
 
-    With `funded` those by which tenants take turns, too, with `scaled` those that scale.
+    With `funded` those by which tenants take turns, too.
     """
+    configs = {name: _config(name) for name in _names()}
+    orders = {name: each.order for name, each in configs.items() if each.scaling is None}
     return [
         name
-        for name, config in ((name, _config(name)) for name in _names())
-        if isinstance(config.order, Submission) != queued
-        and (funded or not isinstance(config.order, InTurn))
-        and (scaled or config.scaling is None)
+        for name, order in orders.items()
+        if isinstance(order, Submission) != queued and (funded or not isinstance(order, InTurn))
     ]
 
 
 def all_baselines(queued: bool = False, funded: bool = False, scaled: bool = False) -> list[str]:
-    """Names of all that can play in a world and are no references; see `known_baselines`."""
-    names = known_baselines(queued, funded, scaled)
-    names += known_baselines(scaled=scaled) if queued else []
-    players = make_baselines(names, queued, funded=funded, scaled=scaled)
+    """Names of all that can play in a world and are no references; see `known_baselines`.
+
+    With `scaled` those that scale, too.
+    """
+    names = known_baselines(queued, funded) + (known_baselines() if queued else [])
+    names += [name for name in _names() if scaled and _config(name).scaling is not None]
+    players = make_baselines(names, queued, funded=funded)
     return [player.name for player in players if player.kind == "baseline"]
 
 
 def make_baselines(
-    names: Sequence[str],
-    queued: bool = False,
-    forks: bool = True,
-    funded: bool = False,
-    scaled: bool = False,
+    names: Sequence[str], queued: bool = False, forks: bool = True, funded: bool = False
 ) -> list[Scheduler]:
     """The named baselines.
 
@@ -93,7 +92,6 @@ def make_baselines(
         queued: whether functions wait centrally.
         forks: whether the world is one in which references can play on in copies.
         funded: whether there are tenants that hold tickets.
-        scaled: whether the number of servers in service can be changed.
 
     Raises:
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
@@ -105,10 +103,6 @@ def make_baselines(
         if name in configs:
             raise InputError(f"baselines: '{name}' is given twice")
         _check_world(name, config, queued, forks, funded)
-        if config.scaling is not None and not scaled:
-            raise InputError(
-                f"baselines: '{name}' scales, which lease=autoscaled allows, or a lease.autoscale"
-            )
         configs[name] = config
     return [ComposedScheduler(name, config) for name, config in configs.items()]
 

@@ -15,7 +15,6 @@ from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.learn.scaler import MORE, SAME, next_to_leave
 from env.sim.declared.ordering import FirstCome
-from env.sim.state.records import NONE
 
 
 class Rule(Strict):
@@ -81,8 +80,7 @@ class ScalingRule(Rule):
         """A row of the kind `scaler` that may be chosen."""
         question, state = decision.env.question, decision.env.state
         assert question is not None
-        leaves = next_to_leave(state, question.subject)
-        idle = idle_seconds(state, leaves) if leaves != NONE else 0.0
+        idle = idle_seconds(state, next_to_leave(state, question.subject))
         row = SAME + self.change(decision, question.subject, idle)
         may_be = decision.rows["feasible"]
         return row if may_be[row] else SAME if may_be[SAME] else MORE

@@ -177,17 +177,16 @@ def _fill(
         key=lambda asked: (len(asked), sum(asked.values()), sorted(asked.items())),
         reverse=True,
     )
-    able = [
-        not left or not node.running or any(_fits(_room(node, empty), asked) for asked in left)
+    full = [
+        node
         for node in nodes
+        if left and node.running and not any(_fits(_room(node, empty), each) for each in left)
     ]
-    open_nodes = [node for node, can in zip(nodes, able, strict=True) if can]
-    needed: list[Node] = []
-    while (best := _best(open_nodes, left, empty)) is not None:
+    others, needed = [node for node in nodes if node not in full], list[Node]()
+    while (best := _best(others, left, empty)) is not None:
         place, left = best
-        needed.append(open_nodes.pop(place))
-    full = [node for node, can in zip(nodes, able, strict=True) if not can]
-    known = needed + open_nodes + full
+        needed.append(others.pop(place))
+    known = needed + others + full
     spare = {name: kind.most - sum(n.type == name for n in nodes) for name, kind in types.items()}
     pool = [_new(name, types[name]) for name, count in spare.items() if count > 0]
     while most is None or len(known) < most:

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.rule_kinds import ScalingRule
-from agents.scaling.servers import launching, waiting
+from agents.scaling.servers import waiting
 from agents.scheduler import Decision
 
 
@@ -24,7 +24,7 @@ class QueueLength(ScalingRule):
     def change(self, decision: Decision, kind: int, idle: float) -> int:
         """See `ScalingRule`."""
         state = decision.env.state
-        count = len(waiting(state))
-        if count > self.waiting_per_server * launching(state):
+        count, launching = len(waiting(state)), state.servers["ready_time"] > decision.env.time
+        if count > self.waiting_per_server * launching.sum():
             return 1
         return -1 if count == 0 and idle >= self.idle_timeout else 0

@@ -4,8 +4,9 @@ import numpy as np
 
 from agents.rule_kinds import ScalingRule
 from agents.scaling.demand_scheduler import UNIT, Node, NodeType, Resources, plan
-from agents.scaling.servers import idle_seconds, in_service, waiting
+from agents.scaling.servers import idle_seconds, waiting
 from agents.scheduler import Decision
+from env.sim.state.records import IN_SERVICE
 
 
 class RayDemand(ScalingRule):
@@ -30,7 +31,7 @@ class RayDemand(ScalingRule):
         }
         functions = waiting(state)[["parallelism", "memory_req"]].tolist()
         nodes, demands = [], [_units(*function) for function in functions]
-        for server in np.flatnonzero(in_service(state)).tolist():
+        for server in np.flatnonzero(state.servers["condition"] == IN_SERVICE).tolist():
             own, record = state.nodes[state.nodes["server"] == server], state.servers[server]
             cores = int(own["cpu"].sum() - own["parallelism"].sum())
             memory = int(own["memory"].sum() - own["allocated_memory"].sum())

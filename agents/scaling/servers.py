@@ -1,21 +1,9 @@
-"""What scaling rules look at: the servers of a type, and the functions that wait."""
+"""What scaling rules look at: functions that wait, and how long a server has been idle."""
 
 import numpy as np
 
 from env.sim.state.block import State
-from env.sim.state.records import IN_SERVICE, NONE
-
-
-def in_service(state: State, kind: int | None = None) -> np.ndarray:
-    """(S,) bool, which servers are in service: all, or those of a type by its index."""
-    found: np.ndarray = state.servers["condition"] == IN_SERVICE
-    return found if kind is None else found & (state.servers["type"] == kind)
-
-
-def launching(state: State) -> int:
-    """Servers in service that are not up yet."""
-    late = state.servers["ready_time"] > state.cluster[0]["time"]
-    return int((in_service(state) & late).sum())
+from env.sim.state.records import NONE
 
 
 def waiting(state: State) -> np.ndarray:
@@ -33,7 +21,7 @@ def waiting(state: State) -> np.ndarray:
 def idle_seconds(state: State, server: int) -> float:
     """Since when nothing is on a server that is up; 0 where something is."""
     record = state.servers[server]
-    if record["container_count"] > 0:
+    if server == NONE or record["container_count"] > 0:
         return 0.0
     clocks = state.nodes["clock"][state.nodes["server"] == server]
     return max(0.0, float(state.cluster[0]["time"] - max(record["ready_time"], clocks.max())))

@@ -6,8 +6,9 @@ from typing import Annotated
 from pydantic import Field
 
 from agents.rule_kinds import ScalingRule
-from agents.scaling.servers import in_service, waiting
+from agents.scaling.servers import waiting
 from agents.scheduler import Decision
+from env.sim.state.records import IN_SERVICE
 
 
 class Utilisation(ScalingRule):
@@ -28,7 +29,7 @@ class Utilisation(ScalingRule):
     def change(self, decision: Decision, kind: int, idle: float) -> int:
         """See `ScalingRule`."""
         state = decision.env.state
-        up = in_service(state, kind)
+        up = (state.servers["condition"] == IN_SERVICE) & (state.servers["type"] == kind)
         nodes = state.nodes[up[state.nodes["server"]]]
         if not len(nodes):
             return int(len(waiting(state)) > 0)

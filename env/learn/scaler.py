@@ -31,7 +31,7 @@ FEATURES: Final = (
     "draining",
     "threads",  # of containers on servers in service / their cores
     "memory",  # that these hold or wait for / memory of these servers
-    "waiting",  # functions that have no memory yet, and which the type holds; log
+    "waiting",  # functions that wait for a server, or centrally, and which the type holds; log
     "waiting_threads",  # of them / cores of all servers of the type, log
     "waiting_memory",  # the same of memory, log
     "core_price",  # cheapest price of a core-second / price here, 0 to 1
@@ -67,12 +67,11 @@ def fill(state: State, kind: int, rows: np.ndarray, mask: np.ndarray) -> None:
     row, cores, memory, servers, node = rows[SAME], 0, 0, 0, NONE
     for server in range(len(state.servers)):
         record = state.servers[server]
-        if record.type != kind:
-            continue
-        servers += 1
-        node = record.first_node
-        row[FEATURE.draining] += record.condition == DRAINING
-        if record.condition == IN_SERVICE:
+        if record.type == kind:
+            servers += 1
+            node = record.first_node
+            row[FEATURE.draining] += record.condition == DRAINING
+        if record.type == kind and record.condition == IN_SERVICE:
             row[FEATURE.in_service] += 1
             row[FEATURE.launching] += record.ready_time > state.cluster[0].time
             row[FEATURE.idle] += record.container_count == 0
@@ -82,41 +81,23 @@ def fill(state: State, kind: int, rows: np.ndarray, mask: np.ndarray) -> None:
                 held = state.nodes[each].allocated_memory + state.nodes[each].waiting_memory
                 row[FEATURE.memory] += held
                 row[FEATURE.threads] += state.nodes[each].parallelism
+    nodes = servers * state.servers[state.nodes[node].server].node_count
+    must_join = see_waiting(state, kind, node, row)
     row[FEATURE.threads] /= max(1, cores)
     row[FEATURE.memory] /= max(1, memory)
     for feature in range(FEATURE.in_service, FEATURE.draining + 1):
         row[feature] /= servers
-    stands_still = state.nodes[earliest_node(state)].next_completion == INF
-    stands_still = stands_still and state.cluster[0].arrivals_left == 0
-    must_join = False
-    for place in range(state.cluster[0].queue_size):
-        function = state.submitted[place].index
-        note_waiting(state, node, function, 1, row)
-        must_join |= stands_still and joins_last_for(state, kind, function)
-    declared = state.queue[0].first_that_waits if state.options[0].queued == 1 else NONE
-    while declared != NONE:
-        function = state.waiting[declared].first
-        note_waiting(state, node, function, state.waiting[declared].count, row)
-        must_join |= stands_still and joins_last_for(state, kind, function)
-        declared = state.waiting[declared].next_that_waits
-    for each in range(len(state.nodes)):
-        index = state.nodes[each].first_waiting
-        while index != NONE:
-            note_waiting(state, node, state.containers[index].function, 1, row)
-            index = state.containers[index].next
-    nodes = servers * state.servers[state.nodes[node].server].node_count
+    row[FEATURE.waiting_threads] /= nodes * state.nodes[node].cpu
+    row[FEATURE.waiting_memory] /= nodes * state.nodes[node].memory
+    for feature in range(FEATURE.waiting, FEATURE.waiting_memory + 1):
+        row[feature] = log_of(row[feature])
     row[FEATURE.servers] = log_of(servers) / LOG_20
-    row[FEATURE.waiting] = log_of(row[FEATURE.waiting]) / LOG_150
-    row[FEATURE.waiting_threads] = log_of(
-        row[FEATURE.waiting_threads] / (nodes * state.nodes[node].cpu)
-    )
-    row[FEATURE.waiting_memory] = log_of(
-        row[FEATURE.waiting_memory] / (nodes * state.nodes[node].memory)
-    )
+    row[FEATURE.waiting] /= LOG_150
     price = state.nodes[node].core_second_price
     row[FEATURE.core_price] = state.cluster[0].core_second_price / price if price > 0.0 else 1.0
-    latency = state.servers[state.nodes[node].server].cold_start_latency
-    row[FEATURE.launch_delay] = log_seconds(latency)
+    row[FEATURE.launch_delay] = log_seconds(
+        state.servers[state.nodes[node].server].cold_start_latency
+    )
     clip(row)
     for change in (FEWER, MORE):
         copy(row, rows[change])
@@ -127,34 +108,41 @@ def fill(state: State, kind: int, rows: np.ndarray, mask: np.ndarray) -> None:
 
 
 @compiled
-def memory_of(state: State, function: int):
-    """MB that a function asks for."""
-    if state.options[0].queued == 1:
-        return need_of(state, function)
-    return state.functions[function].memory_req
+def see_waiting(state: State, kind: int, node: int, row: np.ndarray) -> bool:
+    """Counts functions that wait, if a node such as this one holds them.
 
-
-@compiled
-def note_waiting(state: State, node: int, function: int, count: int, row: np.ndarray) -> None:
-    """Counts functions that wait, if a node such as this one holds them."""
-    memory = memory_of(state, function)
-    if short_of(state, node, function, memory, True) == NONE:
-        row[FEATURE.waiting] += count
-        row[FEATURE.waiting_threads] += count * state.functions[function].parallelism
-        row[FEATURE.waiting_memory] += count * memory
-
-
-@compiled
-def joins_last_for(state: State, kind: int, function: int) -> bool:
-    """Whether no server in service holds a function, and this is the last type that can."""
-    memory, last = memory_of(state, function), NONE
-    if any_holds(state, function, memory):
-        return False
-    for server in range(len(state.servers)):
-        node = state.servers[server].first_node
+    Returns whether all stands still until the type gets a server.
+    """
+    stands_still = state.nodes[earliest_node(state)].next_completion == INF
+    stands_still = stands_still and state.cluster[0].arrivals_left == 0
+    joins = False
+    place, queued = 0, state.options[0].queued == 1
+    declared = state.queue[0].first_that_waits if queued else NONE
+    while place < state.cluster[0].queue_size or declared != NONE:
+        count = 1
+        if place < state.cluster[0].queue_size:
+            function = state.submitted[place].index
+            place += 1
+        else:
+            function, count = state.waiting[declared].first, state.waiting[declared].count
+            declared = state.waiting[declared].next_that_waits
+        memory = need_of(state, function) if queued else state.functions[function].memory_req
         if short_of(state, node, function, memory, True) == NONE:
-            last = state.servers[server].type
-    return last == kind
+            row[FEATURE.waiting] += count
+            row[FEATURE.waiting_threads] += count * state.functions[function].parallelism
+            row[FEATURE.waiting_memory] += count * memory
+            if stands_still and not any_holds(state, function, memory):
+                joins = joins or last_that_holds(state, function, memory) == kind
+    return joins
+
+
+@compiled
+def last_that_holds(state: State, function: int, memory: int):
+    """The last server type that holds a function."""
+    server = len(state.servers) - 1
+    while short_of(state, state.servers[server].first_node, function, memory, True) != NONE:
+        server -= 1
+    return state.servers[server].type
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Autoscaled worlds: who scales is asked at ticks, servers launch, are paid while in service, leave."""
+"""Autoscaled worlds: who scales is asked at ticks; servers launch, are paid, and leave."""
 
 import numpy as np
 import pytest
