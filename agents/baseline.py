@@ -142,7 +142,8 @@ def _check_world(
     if config.placement.is_reference and not forks:
         raise InputError(
             f"baselines: '{name}' plays on in copies, which it can where dispatch is immediate, "
-            "leases are hourly, lease.step is 3600, keep_alive is none and containers start at once"
+            "leases are hourly, lease.step is 3600, keep_alive and changes are none and containers "
+            "start at once"
         )
 
 

@@ -11,7 +11,7 @@ from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.sim.declared.dispatch_settings import Queued
 from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.rules import HOURLY, Rules
+from env.sim.declared.rules import HOURLY, Rules, recovery_where
 from env.workloads.source import is_trace
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
@@ -90,12 +90,18 @@ class EvaluateSettings(WorldSettings):
         """Whether references can play on in copies of the simulator."""
         cold = self.workload.get("container_cold_start", 0)
         hourly = self.lease == HOURLY and self.keep_alive.policy == "none"
-        return hourly and not cold and not is_trace(self.workload) and self.rules.order is None
+        fixed = not self.rules.servers_change and self.rules.order is None
+        return hourly and not cold and not is_trace(self.workload) and fixed
 
     @property
     def rules(self) -> Rules:
         """How the world works; schedulers have orders of their own."""
-        rules = Rules(lease=self.lease, keep_alive=self.keep_alive)
+        rules = Rules(
+            lease=self.lease,
+            keep_alive=self.keep_alive,
+            changes=self.changes,
+            recovery=recovery_where(self.changes, self.lease, self.recovery),
+        )
         if not isinstance(self.dispatch, Queued):
             return rules
         return replace(rules, order=FIRST_COME, placement="asked", patience=self.dispatch.seconds)

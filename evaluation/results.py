@@ -68,6 +68,8 @@ class RunConfig(Recorded):
     dispatch: dict[str, Any]
     lease: dict[str, Any]
     keep_alive: dict[str, Any]
+    changes: dict[str, Any] | None = None  # older evaluations have none
+    recovery: dict[str, Any] | None = None
     slo: list[float]
     late: float
     statistics: StatisticsSettings

@@ -47,7 +47,7 @@ def compare(folders: Sequence[Path]) -> Summary:
         raise InputError("compare: the same folder is given twice")
     names = [name_apart(path, [other for other in paths if other != path]) for path in paths]
     played = [
-        {key: run["config"][key] for key in WORLD} | {key: run[key] for key in PLAYED}
+        {key: run["config"].get(key) for key in WORLD} | {key: run[key] for key in PLAYED}
         for run in runs
     ]
     for folder, other in zip(folders[1:], played[1:], strict=True):

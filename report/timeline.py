@@ -166,14 +166,14 @@ def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = Non
                 *_use(node, containers[mine].to_records(), owners, labels),
             )
         )
-    ends = containers.groupby("wf_id")["completion_time"].max()
+    ends = env.state.workflows["completion_time"][env.state.slot_of]
     return Timeline(
         name,
         containers,
         warm,
         leases=_leases(env, end),
         nodes=tuple(nodes),
-        flow_times=ends.to_numpy() - np.array(env.arrival_times),
+        flow_times=ends - np.array(env.arrival_times),
         tenants=env.tenants,
         templates=tuple(workflow.template for workflow in env.workload.workflows),
         shares=shares_of(env),

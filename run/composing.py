@@ -23,7 +23,10 @@ from env.base.errors import InputError, located
 from env.base.files import read_yaml
 from env.base.schema import nearest, one_line, short
 
-WORLD = ("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive")
+WORLD = (
+    *("cluster", "workflow", "workload", "objective", "dispatch", "lease", "keep_alive"),
+    *("changes", "recovery"),
+)
 """Groups that make the world in which schedulers are compared."""
 TRAINING_WORLD = (*WORLD, "agents", "variation")
 """Groups that make the world in which schedulers learn."""

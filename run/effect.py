@@ -29,6 +29,8 @@ def void_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "dispatch.patience", "lease=always, no server is ever started"
         if not lease["charged"]:
             yield "lease.step", "lease=always without lease.charged, nothing is paid"
+    if at(config, "changes.kind") == "none" and not lease.get("spot"):
+        yield "recovery", "changes=none and lease has no spot servers, nothing is ever killed"
     if "variation" not in config:  # of evaluate.py
         if not config["policy"]:
             yield "agents", "policy is null"

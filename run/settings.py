@@ -12,7 +12,9 @@ from env.learn.training_episodes import Variation
 from env.score.reward import Objective
 from env.sim.declared.dispatch_settings import Dispatch
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy
+from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease
+from env.sim.declared.server_changes import Changes
 from run.composing import TRAINING_WORLD
 
 Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
@@ -278,6 +280,8 @@ class WorldSettings(Strict):
     dispatch: Dispatch
     lease: Lease
     keep_alive: KeepAlivePolicy
+    changes: Changes
+    recovery: Recovery
 
     @model_validator(mode="after")
     def _something_to_lower(self) -> Self:

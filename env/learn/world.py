@@ -21,7 +21,9 @@ from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.recovery import Recovery
+from env.sim.declared.rules import Lease, Rules, recovery_where
+from env.sim.declared.server_changes import NO_CHANGES, Changes
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE, INF
@@ -43,6 +45,8 @@ class WorldConfig(Strict):
     keep_alive: Annotated[NoKeepAlive | Fixed | Lru | FaasCache, Field(discriminator="policy")] = (
         NoKeepAlive()
     )
+    changes: Changes = NO_CHANGES
+    recovery: Recovery = Recovery()
     asked: tuple[InstanceOf[DecisionKind], ...] = ()
 
     @model_validator(mode="after")
@@ -102,6 +106,8 @@ class World(TrainingEpisodes):
             patience=queued.seconds if queued else INF,
             lease=groups.lease if self.agents.scaler else groups.lease.with_all_servers,
             keep_alive=groups.keep_alive,
+            changes=groups.changes,
+            recovery=recovery_where(groups.changes, groups.lease, groups.recovery),
         )
         self.layout = Layout(self.agents, self.objective, self.largest_cluster, tenants, self.asked)
 

@@ -5,6 +5,7 @@ import numpy as np
 from env.score.reward import Objective, cheapest_cost, cost_ratio
 from env.sim.assembly.build import drawn_shares
 from env.sim.state.block import State
+from env.sim.state.records import HOUR
 
 
 def lower_bound(state: State, objective: Objective) -> float:
@@ -40,7 +41,9 @@ def lower_bound(state: State, objective: Objective) -> float:
     if options["always_up"]:
         rent = float(prices.sum()) if options["charged"] else 0.0
     elif prices.min() > 0.0:
-        rent = max(cheapest, float(prices.min()))
+        paid = state.servers["hourly_rate"] * state.servers["lease_step"] / HOUR
+        spot = (state.servers["step_price"] / paid).min()  # below 1 where some are cheaper
+        rent = max(cheapest * min(1.0, float(spot)), float(prices.min()))
     return float(
         objective.time_weight * (flow_times / critical_path).mean()
         + objective.completion_weight * flow_times.sum() / critical_path.sum()

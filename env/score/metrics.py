@@ -21,6 +21,7 @@ from env.sim.assembly.build import drawn_shares
 from env.sim.declared.power import Power
 from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State
+from env.sim.state.records import FINISHED
 
 Episode = TypeVar("Episode")
 Better = Literal["lower", "higher"] | None
@@ -101,6 +102,8 @@ class FinishedEpisode:
 
     @metric("J / lower bound of J - 1", shown="share")
     def bound_gap(self) -> float:
+        if self.failed > 0:  # it is not known to be a bound then
+            return np.nan
         return self.J / lower_bound(self.state, self.objective) - 1
 
     @metric("95th percentile over workflows of the slowdown")
@@ -143,6 +146,8 @@ class FinishedEpisode:
         cores = np.bincount(state.nodes["server"], weights=state.nodes["cpu"])
         accounts = state.ledger["lease_seconds"].reshape(len(state.servers), -1)
         rented = float(((accounts.sum(axis=1) + self.unpaid_seconds) * cores).sum())
+        if len(state.recovery):
+            return (self._useful + self.work_lost) / rented
         work = state.templates["work"][state.arrivals["template"]] * drawn_shares(state)
         return float(work.sum()) / rented
 
@@ -160,8 +165,7 @@ class FinishedEpisode:
 
     @metric("mean over functions of time in the central queue", unit="s")
     def queueing(self) -> float:
-        functions = self.state.templates["function_count"][self.state.arrivals["template"]].sum()
-        return float(self.state.queue[0]["queueing_time"] / functions)
+        return float(self.state.queue[0]["queueing_time"] / self._functions)
 
     @metric(
         "Jain's index over tenants of core-seconds received / entitled, of the same functions",
@@ -174,9 +178,53 @@ class FinishedEpisode:
     def decisions(self) -> float:
         return self.total("decisions")
 
+    @metric("functions that failed / functions", shown="share")
+    def failed(self) -> float:
+        return self.recovery("failed") / self._functions
+
+    @metric("functions that were killed and submitted again", shown="count")
+    def retries(self) -> float:
+        return self.recovery("retries")
+
+    @metric("core-seconds of killed runs and of lost data, less what checkpoints keep", unit="s")
+    def work_lost(self) -> float:
+        return self.recovery("work_lost")
+
+    @metric(
+        "core-seconds of functions that finished / of all that was executed",
+        better="higher",
+        shown="share",
+    )
+    def goodput(self) -> float:
+        return self._useful / (self._useful + self.work_lost)
+
+    @metric("mean seconds from a kill to the next start of the function", unit="s")
+    def time_to_recover(self) -> float:
+        return float(np.divide(self.recovery("recovery_time"), self.recovery("recovered")))
+
+    @metric("server-seconds in service / server-seconds", better="higher", shown="share")
+    def availability(self) -> float:
+        out, time = self.total("out_of_service"), self.total("time")
+        seconds = self.recovery("out_time") + out * (time - self.recovery("out_until"))
+        return 1.0 - seconds / (time * len(self.state.servers))
+
+    def recovery(self, field: str) -> float:
+        """A field of the record of recovery; NaN where no server changes by itself."""
+        return float(self.state.recovery[0][field]) if len(self.state.recovery) else np.nan
+
+    @property
+    def _functions(self) -> int:
+        return int(self.state.templates["function_count"][self.state.arrivals["template"]].sum())
+
+    @property
+    def _useful(self) -> float:
+        """Core-seconds, at the cluster's core speed, of functions that have finished."""
+        done = self.state.functions["computation"][self.state.functions["state"] == FINISHED]
+        return float(done.sum() / self.total("single_core_speed"))
+
     @cached_property
     def flow_times(self) -> np.ndarray:
-        """(W,) seconds from the arrival of every workflow to its last completion.
+        """(W,) seconds from the arrival of every workflow to the end of its last function.
 
         Raises:
             InputError: records of a workflow have been recycled.

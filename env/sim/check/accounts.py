@@ -7,14 +7,22 @@ from env.sim.episode.model import EpisodeFile, Results, named
 
 
 def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
-    """Each function completes once; all is on nodes and of images that exist, and fits there."""
+    """Each function completes once or fails; all is on nodes and of images that exist, and fits.
+
+    Where data are lost, functions complete again.
+    """
     functions, memory = episode.functions, episode.node_memory
     queued = episode.options.queue is not None
     completed = Counter(run.function for run in results.runs if run.outcome == "completed")
+    unfinished = Counter(row.function for row in results.unfinished)
+    recovery = episode.options.recovery
+    again = recovery is not None and recovery.data_durability == "server"
     for function in functions:
-        if completed[function] != 1:
-            times = completed[function]
-            yield f"{named(function)} is finished {times} times, exactly once is needed"
+        times, failures = completed[function], unfinished[function]
+        if (times + failures != 1) and not (again and times >= 1 and failures <= 1):
+            also = f" and fails {failures} times" if failures else ""
+            yield f"{named(function)} is finished {times} times{also}, exactly once is needed"
+    yield from _check_reasons(episode, results)
     for run in results.runs:
         if run.function not in functions:
             yield f"{named(run.function)} is unknown, but runs"
@@ -35,3 +43,26 @@ def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
             yield f"servers: {server[0]} {server[1]} does not exist"
         elif times > 1:
             yield f"servers: {server[0]} {server[1]} stands {times} times"
+
+
+def _check_reasons(episode: EpisodeFile, results: Results) -> Iterator[str]:
+    """Functions fail where they can, and for the reason that is given."""
+    recovery, failed = episode.options.recovery, {row.function for row in results.unfinished}
+    killed = Counter(run.function for run in results.runs if run.outcome == "killed")
+    edges = {
+        (workflow.workflow_id, edge.target): (workflow.workflow_id, edge.source)
+        for workflow in episode.workflows
+        for edge in workflow.edges
+        if (workflow.workflow_id, edge.source) in failed
+    }
+    last = max((run.end_time for run in results.runs), default=0.0)
+    for row in results.unfinished:
+        line = f"{named(row.function)} fails at {row.time} s by '{row.reason}'"
+        if row.function not in episode.functions or recovery is None:
+            yield f"{line}, which is not possible"
+        elif row.reason == "retries" and killed[row.function] != (recovery.retries or 0) + 1:
+            yield f"{line}, it was killed {killed[row.function]} times"
+        elif row.reason == "predecessor" and row.function not in edges:
+            yield f"{line}, none of them has failed"
+        elif row.reason == "no server" and row.time < last:
+            yield f"{line}, a run ends at {last} s"

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from env.sim.check.rounding import check_close
+from env.sim.check.rounding import check_close, slack
 from env.sim.check.schedule import Function, Place, Schedule
+from env.sim.declared.recovery import Recovery
 from env.sim.episode.model import MOMENTS, RunModel, named
 
 QueueEvent = tuple[int, bool, float, RunModel]
@@ -50,8 +51,11 @@ def _check_run(schedule: Schedule, run: RunModel) -> Iterator[str]:
         if getattr(run, early) > getattr(run, late):
             yield f"{run}: {early} {getattr(run, early)} is after {late} {getattr(run, late)}"
     arrival = schedule.episode.workflows[run.workflow_id].arrival_time
-    due = max((before.end_time for before, _ in schedule.predecessors(run)), default=arrival)
-    yield from check_close(f"{run}: submission_time", run.submission_time, due)
+    before = schedule.predecessors(run, run.submission_time)
+    due = max((each.end_time for each, _ in before), default=arrival)
+    # Who is needed again is submitted when its data are lost.
+    if not (schedule.loses_data and run.submission_time in schedule.downs):
+        yield from check_close(f"{run}: submission_time", run.submission_time, due)
     if queue is not None and queue.placement != "asked":
         memory = None if image is None else schedule.episode.images[image].memory_mb
         if run.memory_allocated_mb != memory:
@@ -62,12 +66,14 @@ def _check_function(
     schedule: Schedule, function: Function, runs: Sequence[RunModel]
 ) -> Iterator[str]:
     """It waits, runs, waits again where it did not complete, and completes in the end."""
-    outcomes = [run.outcome for run in runs]
-    if "completed" in outcomes[:-1]:
+    outcomes, recovery = [run.outcome for run in runs], schedule.episode.options.recovery
+    if "completed" in outcomes[:-1] and not schedule.loses_data:
         yield f"{named(function)}: its runs are {outcomes}, the last alone completes"
+    if recovery is not None:
+        yield from _check_again(schedule, recovery, runs)
     since = runs[0].submission_time
     for run in runs:
-        if run is not runs[0] and schedule.episode.options.queue is None:
+        if run is not runs[0] and (schedule.episode.options.queue is None or recovery is not None):
             since = run.joined_time  # it was placed again
         if run.joined_time != since:
             yield f"{run}: joined_time is {run.joined_time}, {since} is due"
@@ -75,6 +81,26 @@ def _check_function(
         executed, since = end - run.start_time, end
         yield from check_close(f"{run}: queueing_time", run.queueing_time, waited, end)
         yield from check_close(f"{run}: execution_time", run.execution_time, executed, end)
+
+
+def _check_again(schedule: Schedule, recovery: Recovery, runs: Sequence[RunModel]) -> Iterator[str]:
+    """Who is killed waits its back-off, not too often; who has finished runs again for its data."""
+    kills = 0
+    for before, run in pairwise(runs):
+        if before.outcome == "killed":
+            kills += 1
+            least, _ = recovery.backoff.bounds(kills)
+            if run.dispatch_time < before.end_time + least - slack(run.dispatch_time):
+                yield f"{run}: dispatched at {run.dispatch_time}, retry {kills} waits {least} s"
+        elif before.outcome == "completed" and not any(
+            change.server == before.server
+            and change.condition == "down"
+            and before.end_time <= change.time <= run.dispatch_time
+            for change in schedule.episode.changes
+        ):
+            yield f"{run}: runs again, though the data of the run before were not lost"
+    if recovery.retries is not None and kills > recovery.retries:
+        yield f"{runs[-1]}: is retry {kills}, at most {recovery.retries} are allowed"
 
 
 def _check_actions(schedule: Schedule) -> Iterator[str]:

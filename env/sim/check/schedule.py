@@ -29,6 +29,8 @@ class Schedule:
         declared: what each function needs.
         runs_of: the runs of each function, in the order of dispatch.
         leases: of every server.
+        loses_data: whether data of functions that have finished can be lost.
+        downs: when servers go down (s).
         tickets: whole tickets of the tenants that run on a node, as they are worth without others;
             None where all threads share cores alike.
     """
@@ -44,6 +46,9 @@ class Schedule:
             (name, server): ServerLeaseModel(server_type=name, server_index=server, **UNUSED)
             for name, server, _ in self.cluster.places
         } | {row.server: row for row in results.servers}
+        recovery = episode.options.recovery
+        self.loses_data = recovery is not None and recovery.data_durability == "server"
+        self.downs = {change.time for change in episode.changes if change.condition == "down"}
         self.tickets = None
         if episode.funding is not None and self.cluster.cpu_share == "tickets":
             self.tickets = cache(partial(_tickets, episode.funding))
@@ -52,14 +57,19 @@ class Schedule:
         """Whose a run is; None without tenants."""
         return self.episode.workflows[run.workflow_id].tenant
 
-    def predecessors(self, run: RunModel) -> list[tuple[RunModel, int]]:
-        """(last run of a predecessor, bytes) in ascending function id."""
+    def predecessors(self, run: RunModel, by: float) -> list[tuple[RunModel, int]]:
+        """(run of a predecessor, bytes) in ascending function id: the last that ended by a time."""
         edges = sorted(
             (edge.source, edge.data_bytes)
             for edge in self.episode.workflows[run.workflow_id].edges
             if edge.target == run.function_id
         )
-        return [(self.runs_of[run.workflow_id, source][-1], size) for source, size in edges]
+        known = []
+        for source, size in edges:
+            of_source = self.runs_of[run.workflow_id, source]
+            ended = [each for each in of_source if each.end_time <= by] or of_source
+            known += [(each, size) for each in ended[-1:]]
+        return known
 
 
 def _tickets(funding: Funding, there: frozenset[str]) -> Mapping[str, int]:

@@ -114,6 +114,11 @@ def _check_lease(
         hours, due = row.lease_seconds / HOUR, steps * rules.step / HOUR
         yield f"{shown}: {hours:g} hours rented, {due:g} are due"
     price = schedule.types[server[0]].hourly_rate * (rules.step / HOUR)
+    if (
+        rules.spot is not None
+        and rules.spot.servers(schedule.cluster)[[*schedule.leases].index(server)]
+    ):
+        price *= rules.spot.price
     yield from check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
     for run in runs:
         if run.end_time > stated_end:
@@ -130,7 +135,7 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
     elif cold > most + slack(run.dispatch_time):
         yield f"{run}: container_cold_start_time is {cold}, at most {most} is possible"
     transfer = 0.0
-    for before, data_bytes in schedule.predecessors(run):
+    for before, data_bytes in schedule.predecessors(run, run.dispatch_time):
         transfer += data_bytes / _bandwidth(schedule, before, run)
     yield from check_close(f"{run}: data_transfer_time", run.data_transfer_time, transfer)
     ready = max(up, run.dispatch_time) + cold + transfer

@@ -59,6 +59,8 @@ def _check_totals(schedule: Schedule) -> Iterator[str]:
     ends = [0.0] * len(schedule.episode.workflows)
     for row in results.runs:
         ends[row.workflow_id] = max(ends[row.workflow_id], row.end_time)
+    for failed in results.unfinished:
+        ends[failed.workflow_id] = max(ends[failed.workflow_id], failed.time)
     yield from check_close("last_completion_time", results.last_completion_time, max(ends))
     stated = results.workflow_completion_times
     if len(stated) != len(ends):

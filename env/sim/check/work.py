@@ -1,5 +1,6 @@
 """Checks that the runs of a finished schedule do their work in the time that they take."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -15,7 +16,8 @@ from env.tickets.cpu_share import cpu_share
 def check_work(schedule: Schedule) -> Iterator[str]:
     """Every run that completes executes what is left of its function between start and end.
 
-    Where a function is preempted, its next run begins with what is left; where it is killed, anew.
+    Where a function is preempted, its next run begins with what is left; where it is killed, anew,
+    or where it was last saved.
     """
     runs, workflows = schedule.results.runs, schedule.episode.workflows
     operations = [
@@ -49,12 +51,28 @@ def check_work(schedule: Schedule) -> Iterator[str]:
                 together.remove(index)
             if index in next_of and run.outcome == "preempted":
                 operations[next_of[index]] = left[next_of[index]] = max(1, left[index])
+            elif index in next_of and run.outcome == "killed":
+                kept = _left(schedule, run, left[index])
+                operations[next_of[index]] = left[next_of[index]] = kept
         elif run.end_time > time:
             together.append(index)
         elif run.outcome == "completed":
             alone = time + left[index] / _speeds(schedule, [run])[0]
             if not close(time, alone):
                 yield f"{run}: completes at {time}, at full speed it cannot before {alone}"
+
+
+def _left(schedule: Schedule, run: RunModel, left: int) -> int:
+    """Operations that a function begins with after it was killed with some left to do."""
+    declared, recovery = schedule.declared[run.function], schedule.episode.options.recovery
+    operations = schedule.episode.workflows[run.workflow_id].work or declared.computation
+    if recovery is None or recovery.checkpoint is None:
+        return operations
+    largest = max(kind.cpu for kind in schedule.cluster.server_types if kind.count)
+    threads = min(declared.parallelism, largest)
+    best = declared.computation / (schedule.cluster.single_core_speed * threads)
+    step = declared.computation * recovery.checkpoint / best
+    return max(1, operations - int(math.floor((operations - left) / step) * step))
 
 
 def _speeds(schedule: Schedule, together: list[RunModel]) -> list[int]:

@@ -170,5 +170,10 @@ class Rules:
         return not isinstance(self.keep_alive, NoKeepAlive)
 
 
+def recovery_where(changes: Changes, lease: Lease, recovery: Recovery) -> Recovery | None:
+    """What becomes of killed functions, in a world in which there can be some."""
+    return recovery if Rules(lease=lease, changes=changes).servers_change else None
+
+
 DEFAULT_RULES = Rules()
 """Each function is placed once it is ready, leases are hourly, no container stays warm."""

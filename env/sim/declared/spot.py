@@ -82,7 +82,7 @@ class Spot(Strict):
         notice: seconds from when it is known that one is taken until it is.
     """
 
-    trace: Annotated[str, Field(min_length=1), AfterValidator(_found)] | None
+    trace: Annotated[str, Field(min_length=1), AfterValidator(_found)] | None = None
     share: Annotated[float, Field(ge=0, le=1)]
     price: Annotated[float, Field(gt=0, le=1)]
     notice: Seconds

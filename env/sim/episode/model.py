@@ -25,6 +25,7 @@ from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Sharing
+from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import HOURLY, Lease, Placement
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
@@ -46,6 +47,10 @@ OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 Condition = Literal["in service", "draining", "down"]
 CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
 """Of a server, in the order of their numbers in env/sim/state/records.py."""
+
+Reason = Literal["predecessor", "retries", "no server"]
+REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+"""Why functions fail, in the order of their numbers from 1 in env/sim/state/change_records.py."""
 
 OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
@@ -189,11 +194,14 @@ class ActionModel(PlacedModel):
 
 
 class ChangeModel(OfServer):
-    """A server has another condition from a moment (s) on, after so many events of the episode."""
+    """A server has another condition from a moment (s) on, after so many events of the episode.
+
+    Without `events` it has it from the start.
+    """
 
     time: Seconds
     condition: Condition
-    events: Whole
+    events: Whole | None = None
 
 
 class RunModel(PlacedModel):
@@ -240,10 +248,18 @@ class ServerLeaseModel(OfServer):
     rent: Amount
 
 
+class UnfinishedModel(OfFunction):
+    """A function that has failed, when (s) and why."""
+
+    time: Amount
+    reason: Reason
+
+
 class Results(Strict):
     """Everything that comes of an episode; runs in the order of their dispatch."""
 
     runs: tuple[RunModel, ...]
+    unfinished: tuple[UnfinishedModel, ...] = ()
     warm_containers: tuple[WarmModel, ...] = ()
     servers: tuple[ServerLeaseModel, ...]
     total_rent: Amount
@@ -276,12 +292,22 @@ class QueueModel(Strict):
         return self
 
 
+class RecoveryModel(Recovery):
+    """What becomes of killed functions, and the seed of what is drawn for it."""
+
+    seed: TurnsSeed
+
+
 class Options(Strict):
-    """How the world works; without `queue` each function is placed once it is ready."""
+    """How the world works; without `queue` each function is placed once it is ready.
+
+    Without `recovery` no function ever fails.
+    """
 
     queue: QueueModel | None = None
     lease: Lease = HOURLY
     keep_alive: KeepAlivePolicy = NoKeepAlive()
+    recovery: RecoveryModel | None = None
 
 
 class EpisodeFile(Strict):

@@ -14,7 +14,7 @@ from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
+from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
 from env.sim.events.endings import bring_back, drain, take_down
 from env.sim.state.queue_records import EARLIER
 from env.sim.state.records import INF
@@ -73,26 +73,41 @@ def specification(episode: EpisodeFile) -> Episode:
         tickets=tuple(each.tickets for each in workflows if each.tickets is not None),
         images=_images(episode, templates) if episode.images else None,
         funding=episode.funding,
-        turns_seed=(queue.turns_seed if queue is not None else None) or 0,
+        turns_seed=_seed(options),
     )
-    rules = Rules(lease=options.lease, keep_alive=options.keep_alive)
+    known = {key: getattr(options, key) for key in ("lease", "keep_alive", "recovery")}
+    rules = Rules(**known)
     if queue is not None:
         order, patience = _order(episode, queue, templates), _or_never(queue.patience)
-        rules = Rules(order, queue.placement, patience, options.lease, options.keep_alive)
-    return Episode(workload, episode.cluster, rules, changes=_changes(episode))
+        rules = Rules(order, queue.placement, patience, **known)
+    changes, absent = _changes(episode)
+    return Episode(workload, episode.cluster, rules, changes=changes, absent=absent)
 
 
-def _changes(episode: EpisodeFile) -> tuple[Change, ...]:
+def _seed(options: Options) -> int:
+    """Of what the engine draws."""
+    if options.recovery is not None:
+        return options.recovery.seed
+    return (options.queue.turns_seed if options.queue is not None else None) or 0
+
+
+def _changes(episode: EpisodeFile) -> tuple[tuple[Change, ...], tuple[int, ...]]:
+    """The changes of servers, and those that are not there from the start."""
     servers = list(dict.fromkeys(place[:2] for place in episode.cluster.places))
-    changes = []
+    changes, absent = [], []
     for index, row in enumerate(episode.changes):
         if row.server not in servers:
             raise InputError(
                 f"changes.{index}: there is no server {row.server_type} {row.server_index}"
             )
-        make = partial(MAKE[row.condition], server=servers.index(row.server))
-        changes.append(Change(row.time, make, row.events))
-    return tuple(changes)
+        server = servers.index(row.server)
+        if row.events is None:
+            absent.append(server)
+        else:
+            changes.append(
+                Change(row.time, partial(MAKE[row.condition], server=server), row.events)
+            )
+    return tuple(changes), tuple(absent)
 
 
 def _check_ids(where: str, ids: Sequence[int]) -> None:

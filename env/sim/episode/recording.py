@@ -8,10 +8,11 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim.declared.ordering import SharedOrder
+from env.sim.declared.rules import Lease
 from env.sim.episode import model
 from env.sim.queue.central_queue import BY_RANK, BY_WORKFLOW
 from env.sim.state.history import CONDITION, warm_periods_of
-from env.sim.state.records import COMPLETED, INF
+from env.sim.state.records import FAILED, FINISHED, INF, NONE
 from env.sim.view.raw_env import RawEnv
 
 Row = TypeVar("Row", bound=Strict)
@@ -33,7 +34,8 @@ def episode_of(env: RawEnv, name: str, description: str) -> model.EpisodeFile:
         name=name,
         description=description,
         options=model.Options.model_validate(
-            {"queue": queue, "lease": env.rules.lease, "keep_alive": env.rules.keep_alive}
+            {"queue": queue, "lease": _lease(env), "keep_alive": env.rules.keep_alive}
+            | {"recovery": _recovery(env)}
         ),
         cluster=env.cluster_config,
         images=_rows(
@@ -55,7 +57,7 @@ def episode_of(env: RawEnv, name: str, description: str) -> model.EpisodeFile:
             **_servers(env, changes["node"]),
             time=changes["time"],
             condition=[model.CONDITIONS[condition] for condition in changes["flag"]],
-            events=changes["number"],
+            events=[None if number == NONE else int(number) for number in changes["number"]],
         ),
         expected=results,
     )
@@ -65,26 +67,28 @@ def results_of(env: RawEnv) -> model.Results:
     """What a finished `RawEnv(..., record=True)` computed.
 
     Raises:
-        InputError: the episode is not over, its steps were not recorded, functions were skipped or
-            have failed, or servers were changed otherwise than by its `changes`.
+        InputError: the episode is not over, its steps were not recorded, functions were skipped, or
+            servers were changed otherwise than by its `changes`.
     """
     if not env.done:
         raise InputError("episode: not over yet, every function must be placed and completed")
     if not env.record:
         raise InputError("episode: not recorded, RawEnv(..., record=True) is needed")
     runs, warm = np.sort(env.runs, order="dispatched"), warm_periods_of(env.history)
-    count = sum(template.function_count for template in env.workflow_templates)
-    if (runs["outcome"] == COMPLETED).sum() < count:
-        raise InputError("episode: functions were skipped, which no episode file can say")
-    if not env.state.cluster[0]["aside"] and (env.history["kind"] == CONDITION).any():
+    unfinished = _unfinished(env)
+    scripted = not (env.state.cluster[0]["aside"] or len(env.state.recovery))
+    if scripted and (env.history["kind"] == CONDITION).any():
         raise InputError("episode: servers were changed by a script, not by changes of the Episode")
     servers = env.state.servers
     ledger = env.state.ledger.reshape(len(servers), -1)
     lease_ends = servers["expiration_time"].tolist()
     ends = np.zeros(len(env.arrival_times))
     np.maximum.at(ends, runs["wf_id"], runs["end_time"])
+    for row in unfinished:
+        ends[row.workflow_id] = max(ends[row.workflow_id], row.time)
     return model.Results(
         runs=_rows(model.RunModel, **_columns_of_runs(env, runs)),
+        unfinished=unfinished,
         warm_containers=_rows(
             model.WarmModel,
             **_nodes(env, [period.node for period in warm]),
@@ -104,6 +108,47 @@ def results_of(env: RawEnv) -> model.Results:
         last_completion_time=float(ends.max()),
         workflow_completion_times=tuple(ends.tolist()),
     )
+
+
+def _unfinished(env: RawEnv) -> tuple[model.UnfinishedModel, ...]:
+    """The functions that have failed.
+
+    Raises:
+        InputError: one was skipped, or failed otherwise than where servers change.
+    """
+    rows, functions = [], env.state.functions
+    for wf_id, template in enumerate(env.workflow_templates):
+        for fn_id in range(template.function_count):
+            index = env.function_index(wf_id, fn_id)
+            if functions[index]["state"] == FINISHED:
+                continue
+            if functions[index]["state"] != FAILED or not len(env.state.recovery):
+                raise InputError("episode: functions were skipped, which no episode file can say")
+            rows.append(
+                model.UnfinishedModel(
+                    workflow_id=wf_id,
+                    function_id=fn_id,
+                    time=float(functions[index]["completion_time"]),
+                    reason=model.REASONS[env.state.retried[index]["reason"] - 1],
+                )
+            )
+    return tuple(rows)
+
+
+def _lease(env: RawEnv) -> Lease:
+    """The lease without the trace of spot servers: what came of that are changes."""
+    lease = env.rules.lease
+    if lease.spot is None:
+        return lease
+    return lease.model_copy(update={"spot": lease.spot.model_copy(update={"trace": None})})
+
+
+def _recovery(env: RawEnv) -> model.RecoveryModel | None:
+    """What becomes of killed functions, with the seed of the episode."""
+    if env.rules.recovery is None:
+        return None
+    given = env.rules.recovery.model_dump() | {"seed": env.episode.workload.turns_seed}
+    return model.RecoveryModel.model_validate(given)
 
 
 def _columns_of_runs(env: RawEnv, runs: np.ndarray) -> dict[str, Any]:
