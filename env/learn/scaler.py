@@ -43,9 +43,11 @@ FEATURE: Final = places(FEATURES)
 @compiled
 def due(state: State, after: int):
     """The first type of which there can be more or fewer, or again the one that got one more."""
-    first = after if state.cluster[0].again == 1 else after + 1
+    again = state.cluster[0].again
     state.cluster[0].again = 0
-    for kind in range(first, state.servers[len(state.servers) - 1].type + 1):
+    if again == 1 and next_to_join(state, after) != NONE:
+        return after
+    for kind in range(after + 1, state.servers[len(state.servers) - 1].type + 1):
         if next_to_join(state, kind) != NONE or next_to_leave(state, kind) != NONE:
             return kind
     return NONE
