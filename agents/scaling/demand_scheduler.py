@@ -8,7 +8,7 @@ place, and the idle time-out of pending nodes. Quantities are integers in 1/10,0
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 UNIT: Final = 10_000
@@ -26,7 +26,7 @@ class NodeType:
     least: int = 0
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Node:
     """A node that runs or is pending.
 
@@ -35,9 +35,6 @@ class Node:
         total, available: resources, of a pending node both all that its type has.
         idle: seconds.
         running: whether it is more than pending.
-        launched: whether a plan launches it.
-        needed: whether the plan puts a demand or the constraint on it.
-        ends: whether the plan terminates it.
     """
 
     type: str
@@ -45,9 +42,6 @@ class Node:
     available: Resources
     idle: float = 0.0
     running: bool = True
-    launched: bool = False
-    needed: bool = field(default=False, init=False)
-    ends: bool = field(default=False, init=False)
 
 
 @dataclass(frozen=True)
@@ -76,32 +70,28 @@ def plan(
 
     Args:
         types: by name; of equally good ones the first is launched.
-        nodes: those there are; what is planned for them is noted in them.
+        nodes: those there are.
         demands: sets of resources that wait.
         most: nodes at most, of all types; None or 0 terminates none.
         idle_timeout: seconds; who is idle longer and not needed is terminated; None: nobody is.
         constraint: sets of resources that the nodes have to hold when they are empty.
     """
-    known = list(nodes)
+    given = list(nodes)
     missing = [
-        _new(name, kind)
+        _new(types, name)
         for name, kind in types.items()
-        for _ in range(kind.least - sum(node.type == name for node in known))
+        for _ in range(kind.least - sum(node.type == name for node in given))
     ]
-    known = _within_limits(types, missing + known, most)
+    known, ends = _within_limits(types, missing + given, most)
     filled, unmet, needed = _fill(types, known, constraint, most, empty=True)
-    if not unmet:
-        known = filled
-        for node in needed:
-            node.needed = True
-    known, infeasible, needed = _fill(types, known, demands, most, empty=False)
-    for node in needed:
-        node.needed = True
+    if unmet:
+        filled, needed = known, []
+    known, infeasible, taking = _fill(types, filled, demands, most, empty=False)
     if idle_timeout is not None:
-        _end_idle(types, known, idle_timeout)
+        ends += _idle(types, known, ends, [*needed, *taking], idle_timeout)
     return Plan(
-        [node.type for node in known if node.launched and not node.ends],
-        [node for node in known if node.ends and not node.launched],
+        [node.type for node in known if node not in given and node not in ends],
+        [node for node in ends if node in given],
         infeasible,
         not unmet,
     )
@@ -126,28 +116,22 @@ def score_of(total: Resources, left: Resources, taken: Sequence[Resources]) -> S
 
 def _within_limits(
     types: Mapping[str, NodeType], nodes: Sequence[Node], most: int | None
-) -> list[Node]:
-    """The nodes, those first that end because there are too many of a type, or of all."""
-    ending: list[Node] = []
+) -> tuple[list[Node], list[Node]]:
+    """The nodes, and those that end, which come first: they are too many of a type, or of all."""
+    ends: list[Node] = []
     staying: list[Node] = []
+
+    def keep(some: list[Node], most: int) -> list[Node]:
+        if len(some) <= most:
+            return some
+        some = sorted(some, key=_least_useful)
+        ends.extend(some[: len(some) - most])
+        return some[len(some) - most :]
+
     for name in dict.fromkeys(node.type for node in nodes):
-        of_type = [node for node in nodes if node.type == name]
-        staying += _kept(of_type, types[name].most, ending)
-    if most:
-        staying = _kept(staying, most, ending)
-    return ending + staying
-
-
-def _kept(nodes: list[Node], most: int, ending: list[Node]) -> list[Node]:
-    """Those that stay; the others are added to those that end."""
-    extra = len(nodes) - most
-    if extra <= 0:
-        return nodes
-    nodes = sorted(nodes, key=_least_useful)
-    for node in nodes[:extra]:
-        node.ends = True
-    ending += nodes[:extra]
-    return nodes[extra:]
+        staying += keep([node for node in nodes if node.type == name], types[name].most)
+    staying = keep(staying, most or len(nodes))
+    return ends + staying, ends
 
 
 def _least_useful(node: Node) -> tuple[bool, float, float]:
@@ -188,22 +172,21 @@ def _fill(
         needed.append(others.pop(place))
     known = needed + others + full
     spare = {name: kind.most - sum(n.type == name for n in nodes) for name, kind in types.items()}
-    pool = [_new(name, types[name]) for name, count in spare.items() if count > 0]
+    pool = [_new(types, name) for name, count in spare.items() if count > 0]
     while most is None or len(known) < most:
         if (best := _best(pool, left, empty)) is None:
             break
         place, left = best
-        node = pool.pop(place)
+        needed.append(node := pool.pop(place))
         known.append(node)
-        needed.append(node)
         spare[node.type] -= 1
         if spare[node.type] > 0:
-            pool.append(_new(node.type, types[node.type]))
+            pool.append(_new(types, node.type))
     return known, left, needed
 
 
-def _new(name: str, kind: NodeType) -> Node:
-    return Node(name, kind.total, kind.total, running=False, launched=True)
+def _new(types: Mapping[str, NodeType], name: str) -> Node:
+    return Node(name, types[name].total, types[name].total, running=False)
 
 
 def _room(node: Node, empty: bool) -> Resources:
@@ -234,11 +217,19 @@ def _best(
     return best and best[1:]
 
 
-def _end_idle(types: Mapping[str, NodeType], nodes: Sequence[Node], timeout: float) -> None:
-    """Nodes that are idle for longer than the time-out and not needed end, down to the least."""
-    count = {name: sum(n.type == name and not n.ends for n in nodes) for name in types}
-    for node in sorted(nodes, key=_least_useful):
-        idle = node.running and not node.ends and not node.needed and node.idle > timeout
-        if idle and count[node.type] > types[node.type].least:
-            count[node.type] -= 1
-            node.ends = True
+def _idle(
+    types: Mapping[str, NodeType],
+    nodes: Sequence[Node],
+    ends: Sequence[Node],
+    needed: Sequence[Node],
+    timeout: float,
+) -> list[Node]:
+    """Nodes that are idle for longer than the time-out and not needed, down to the least."""
+    found: list[Node] = []
+    staying = [node for node in nodes if node not in ends]
+    for node in sorted(staying, key=_least_useful):
+        count = sum(each.type == node.type and each not in found for each in staying)
+        idle = node.running and node not in needed and node.idle > timeout
+        if idle and count > types[node.type].least:
+            found.append(node)
+    return found

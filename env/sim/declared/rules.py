@@ -108,7 +108,8 @@ class Rules:
             is an error.
 
     Raises:
-        InputError: `placement` is unknown, or `patience` is not a number from 0.
+        InputError: `placement` is unknown, `patience` is not a number from 0, or servers change by
+            themselves where somebody scales.
     """
 
     order: Order | None = None
@@ -134,6 +135,10 @@ class Rules:
         if self.placement not in PLACEMENTS:
             raise InputError(
                 f"rules: placement is '{self.placement}', allowed: {', '.join(PLACEMENTS)}"
+            )
+        if self.lease.autoscale is not None and self.servers_change:
+            raise InputError(
+                "lease.autoscale: servers change by changes or lease.spot, too: leave one out"
             )
         if not self.patience >= 0.0:
             raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")

@@ -9,6 +9,7 @@ from pettingzoo.test import api_test
 
 from agents.baseline import BaselineConfig, ComposedScheduler
 from agents.learned.algorithms import build
+from agents.learned.cloning import demonstrate
 from agents.scheduler import Decision, Scheduler, play
 from env.base.errors import InputError
 from env.learn.aec import ServerlessAEC
@@ -21,6 +22,7 @@ from env.sim.check.validate import violations
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.rules import Autoscale, Lease, Rules
+from env.sim.declared.server_changes import ListedChanges
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.recording import episode_of
@@ -78,6 +80,11 @@ def test_by_hand() -> None:
     ]
     assert violations(recorded) == []
     assert differences(replayed(recorded), recorded.expected) == []
+    rows = list(recorded.expected.servers)
+    rows[1] = rows[1].model_copy(update={"lease_seconds": 180.0, "rent": 0.18})
+    results = recorded.expected.model_copy(update={"servers": tuple(rows), "total_rent": 0.48})
+    (found,) = violations(recorded.model_copy(update={"expected": results}))
+    assert found == "server s 1: 3 steps paid, 2 to 2 are due"
 
 
 def test_by_the_hour_a_lease_begins_with_the_first_placement() -> None:
@@ -229,3 +236,7 @@ def test_agents_scale_in_every_form_of_environment() -> None:
 def test_agents_scale_where_the_lease_lets_them() -> None:
     with pytest.raises(InputError, match="agents.scaler: lease.autoscale is null"):
         World(world(*TINY, "agents=placer", "agents.scaler=true"))
+    with pytest.raises(InputError, match="lease.autoscale: servers change by changes"):
+        Rules(lease=lease(), changes=ListedChanges(kind="listed", events=()))
+    with pytest.raises(InputError, match="cannot be cloned: it does not show agents how to scale"):
+        demonstrate("fcfs", 2, world(*ALONE), 1, True, 0)
