@@ -74,17 +74,20 @@ def trace_greedy(state: State, weights, candidates, scores, objective, cheapest,
         objective: float64 (4,), weights of J.
         cheapest: USD, see `cheapest_cost`.
         trace: out, float64 (D, 2), time and potential whenever a function is to start or a workflow
-            to get tickets, then at time inf J; D is above the number of functions.
+            to get tickets, then at time inf J; D is above the number of functions. What starts
+            again because it was killed is noted as far as there are not more rows than functions.
     """
     reset(state)
     state.cluster[0].aside = 0
     kind = play(state)
-    row = 0
+    row = most = 0
+    for arrival in range(len(state.arrivals)):
+        most += state.templates[state.arrivals[arrival].template].function_count
     while kind in (PLACE, CHOOSE, SHARE):
         starts = kind != CHOOSE
         if kind == CHOOSE:
             starts = choose_first(state) and state.options[0].placement != NodeBy.asked
-        if starts and row < len(trace) - 1:  # those that were killed start again
+        if starts and row < most:
             update_finish_bounds(state)
             trace[row, 0] = state.cluster[0].time
             trace[row, 1] = potential(state, objective, cheapest)

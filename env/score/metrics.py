@@ -200,7 +200,8 @@ class FinishedEpisode:
 
     @metric("mean seconds from a kill to the next start of the function", unit="s")
     def time_to_recover(self) -> float:
-        return float(np.divide(self.recovery("recovery_time"), self.recovery("recovered")))
+        recovered = self.recovery("recovered")
+        return self.recovery("recovery_time") / recovered if recovered else np.nan
 
     @metric("server-seconds in service / server-seconds", better="higher", shown="share")
     def availability(self) -> float:

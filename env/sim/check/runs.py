@@ -89,7 +89,7 @@ def _check_again(schedule: Schedule, recovery: Recovery, runs: Sequence[RunModel
     for before, run in pairwise(runs):
         if before.outcome == "killed":
             kills += 1
-            least, _ = recovery.backoff.bounds(kills)
+            least = recovery.backoff.least(kills)
             if run.dispatch_time < before.end_time + least - slack(run.dispatch_time):
                 yield f"{run}: dispatched at {run.dispatch_time}, retry {kills} waits {least} s"
         elif before.outcome == "completed" and not any(

@@ -12,35 +12,19 @@ from env.sim.state.records import INF, NONE
 
 
 class BackOff(Strict):
-    """Before its k-th retry a function waits `wait` * `factor` ** (k - 1) seconds.
-
-    Attributes:
-        wait: seconds; 0: it is submitted again at once.
-        factor: by which each wait is longer than the one before.
-        jitter: share by which a wait is drawn to be longer or shorter, uniformly.
-    """
+    """How long functions wait before each retry (conf/recovery/default.yaml explains each)."""
 
     wait: Annotated[float, Field(ge=0, le=LONGEST)] = 0.0
     factor: Annotated[float, Field(ge=1, le=100)] = 1.0
     jitter: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
-    def bounds(self, attempt: int) -> tuple[float, float]:
-        """The least and the most seconds before retry `attempt`, 1 being the first."""
-        wait = self.wait * self.factor ** (attempt - 1)
-        return tuple(min(wait * (1 + sign * self.jitter), LONGEST) for sign in (-1, 1))  # type: ignore[return-value]
+    def least(self, attempt: int) -> float:
+        """The least seconds before retry `attempt`, 1 being the first."""
+        return min(LONGEST, self.wait * self.factor ** (attempt - 1) * (1 - self.jitter))
 
 
 class Recovery(Strict):
-    """What becomes of functions that are killed, and of data on servers that go.
-
-    Attributes:
-        retries: how often a function is submitted again before it has failed; None: any number.
-        backoff: how long it waits before.
-        data_durability: whether data of finished functions are kept in storage, or lie on their
-            server and are lost with it: who is needed still runs again.
-        checkpoint: seconds at full speed between two moments at which what a function has done is
-            saved, at no cost; None: a killed function begins anew.
-    """
+    """What becomes of killed functions and of lost data (conf/recovery/default.yaml explains)."""
 
     retries: Annotated[int, Field(ge=0, le=10**6)] | None = None
     backoff: BackOff = BackOff()

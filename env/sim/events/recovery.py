@@ -179,18 +179,18 @@ def stop_asking(state: State, function: int) -> None:
 @compiled_apart
 def fail_all_waiting(state: State) -> None:
     """No server that holds those who wait is in service or to come: they have failed."""
-    while state.cluster[0].queue_size + state.queue[0].waiting > 0:
-        if state.cluster[0].queue_size > 0:
-            function = state.submitted[0].index
-        else:
-            function = state.waiting[state.queue[0].first_that_waits].first
-        stop_waiting_centrally(state, function)
-        fail(state, function, NO_SERVER_LEFT)
+    for function in range(len(state.functions)):
+        if state.functions[function].state == SUBMITTED:
+            withdraw(state, function)
+            fail(state, function, NO_SERVER_LEFT)
 
 
 @compiled_apart
-def stop_waiting_centrally(state: State, function: int) -> None:
+def withdraw(state: State, function: int) -> None:
     """Takes a submitted function from all that wait, wherever it does; its workflow is tracked."""
+    if state.retried[function].backs_off == 1:
+        stop_backing_off(state, function)
+        return
     queued, alone = state.options[0].queued == 1, False
     if queued:
         alone = state.waiting[state.functions[function].declared].alone == 1
@@ -205,30 +205,16 @@ def stop_waiting_centrally(state: State, function: int) -> None:
         give_turn_back(state)
 
 
-@compiled
+@compiled_apart
 def holds_any_waiting(state: State, server: int) -> bool:
     """Whether a server, when it is empty, holds one of the functions that wait."""
-    for position in range(state.cluster[0].queue_size):
-        if holds(state, server, state.submitted[position].index):
-            return True
-    declared = state.queue[0].first_that_waits
-    while declared != NONE:
-        if holds(state, server, state.waiting[declared].first):
-            return True
-        declared = state.waiting[declared].next_that_waits
-    return False
-
-
-@compiled
-def holds(state: State, server: int, function: int) -> bool:
-    """Whether an empty server holds a function."""
-    memory = state.functions[function].memory_req
-    if state.options[0].queued == 1:
-        memory = need_of(state, function)
-    first = state.servers[server].first_node
-    for node in range(first, first + state.servers[server].node_count):
-        if short_of(state, node, function, memory, True) == NONE:
-            return True
+    first, queued = state.servers[server].first_node, state.options[0].queued == 1
+    for function in range(len(state.functions)):
+        if state.functions[function].state == SUBMITTED:
+            memory = need_of(state, function) if queued else state.functions[function].memory_req
+            for node in range(first, first + state.servers[server].node_count):
+                if short_of(state, node, function, memory, True) == NONE:
+                    return True
     return False
 
 
@@ -261,10 +247,7 @@ def run_again(state: State, slot: int, first: int, count: int) -> None:
                 changed = True
     for index in range(first, first + count):
         if functions[index].state == SUBMITTED and functions[index].unfinished_predecessors > 0:
-            if state.retried[index].backs_off == 1:
-                stop_backing_off(state, index)
-            else:
-                stop_waiting_centrally(state, index)
+            withdraw(state, index)
             stop_asking(state, index)
             functions[index].state = PENDING
     fail_successors(state, slot, state.cluster[0].time)

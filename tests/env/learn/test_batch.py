@@ -63,6 +63,16 @@ def tracing(dispatch: str, *overrides: str) -> dict[str, Any]:
     return config
 
 
+FAILING = {
+    "changes": {
+        "kind": "random",
+        "failures": {"shape": 1.0, "scale": 300.0},
+        "repairs": {"shape": 0.5, "scale": 60.0},
+    },
+    "recovery": {"retries": 3, "backoff": {"wait": 5.0, "jitter": 0.5}},
+}
+LOSING = FAILING | {"recovery": {"retries": 2, "data_durability": "server", "checkpoint": 10.0}}
+SPOT = {"trace": "conf/lease/spot_example.json", "share": 0.5, "price": 0.3, "notice": 30.0}
 WINDOW = "agents.workflow_window=5", "agents.relative_reward=true"
 COLD = "workload.container_cold_start=20.0"
 WORLDS: dict[str, dict[str, Any]] = {
@@ -73,6 +83,10 @@ WORLDS: dict[str, dict[str, Any]] = {
     "bidders": placing(STUDY, "server_types", *WINDOW),
     "free": placing(STUDY, "placer", COLD, lease={"kind": "always", "charged": False}),
     "waiting": placing(STUDY, "server_types", COLD, **QUEUED),
+    "failing": placing(TINY, "hierarchical", **FAILING),
+    "failing, data lost": choosing("placer", **QUEUED, **LOSING),
+    "failing traces": tracing("queued", *with_queue("server_types")) | FAILING,
+    "spot": placing(STUDY, "placer", lease={"kind": "hourly", "step": 60.0, "spot": SPOT}),
     "with gpus": with_gpu(placing(TINY, "placer", lease={"kind": "hourly", "step": 60.0})),
     "queue": choosing("queue", lease={"kind": "always", "charged": True}),
     "queue and placer": choosing("placer", **QUEUED),

@@ -57,8 +57,8 @@ def episode(seed: int) -> Episode:
     changes: Any = RandomFailures.model_validate(
         {
             "kind": "random",
-            "failures": {"law": "exponential", "mean": float(rng.choice([30.0, 200.0]))},
-            "repairs": {"law": "weibull", "shape": 0.5, "scale": 20.0},
+            "failures": {"shape": 1.0, "scale": float(rng.choice([30.0, 200.0]))},
+            "repairs": {"shape": 0.5, "scale": 20.0},
         }
     )
     if rng.random() < 0.6:
