@@ -1,25 +1,27 @@
-"""Hand-written schedulers: an order, a placement rule and a memory rule, put together in YAML."""
+"""Hand-written schedulers: an order, a placement, a memory and a scaling rule in YAML."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from agents import memory, order, placement
+from agents import memory, order, placement, scaling
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
 from agents.order.submission import Submission
 from agents.order.tickets import InTurn
 from agents.order.workflows import Workflows
-from agents.rule_kinds import MemoryRule, PlacementRule, QueueOrder, in_folder
+from agents.rule_kinds import MemoryRule, PlacementRule, QueueOrder, ScalingRule, in_folder
 from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
+from env.learn.scaler import SCALER
 from env.sim.declared.rules import PLACEMENTS
 from run.command import CONF
 
 ALL = "all"
 """In place of names: all that can play."""
+Scaling = Annotated[ScalingRule, in_folder(scaling, ScalingRule)]
 
 
 class BaselineConfig(Strict):
@@ -28,6 +30,7 @@ class BaselineConfig(Strict):
     order: Annotated[QueueOrder, in_folder(order, QueueOrder)]
     placement: Annotated[PlacementRule, in_folder(placement, PlacementRule)]
     memory: Annotated[MemoryRule, in_folder(memory, MemoryRule)]
+    scaling: Scaling | None = None
 
 
 class ComposedScheduler(Scheduler):
@@ -42,10 +45,13 @@ class ComposedScheduler(Scheduler):
             same = (rule for rule in PLACEMENTS if rule == config.placement.name)
             self.fit = next(same, "asked")
         self.tiers = (config.memory.ratio,)
+        self.asked = () if config.scaling is None else (SCALER,)
         self._config = config
 
     def choose(self, decision: Decision) -> int:
-        """The row that the placement rule takes."""
+        """The row that the placement rule takes, or the scaling rule."""
+        if decision.kind == SCALER.name and self._config.scaling is not None:
+            return self._config.scaling.choose(decision)
         return self._config.placement.choose(decision)
 
 
@@ -54,7 +60,8 @@ def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
 
     With `funded` those by which tenants take turns, too.
     """
-    orders = {name: _config(name).order for name in _names()}
+    configs = {name: _config(name) for name in _names()}
+    orders = {name: each.order for name, each in configs.items() if each.scaling is None}
     return [
         name
         for name, order in orders.items()
@@ -62,9 +69,13 @@ def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
     ]
 
 
-def all_baselines(queued: bool = False, funded: bool = False) -> list[str]:
-    """Names of all that can play in a world and are no references; see `known_baselines`."""
+def all_baselines(queued: bool = False, funded: bool = False, scaled: bool = False) -> list[str]:
+    """Names of all that can play in a world and are no references; see `known_baselines`.
+
+    With `scaled` those that scale, too.
+    """
     names = known_baselines(queued, funded) + (known_baselines() if queued else [])
+    names += [name for name in _names() if scaled and _config(name).scaling is not None]
     players = make_baselines(names, queued, funded=funded)
     return [player.name for player in players if player.kind == "baseline"]
 

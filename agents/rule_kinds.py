@@ -1,4 +1,4 @@
-"""The three kinds of rules that a baseline is made of; each rule is found by its file."""
+"""The kinds of rules that a baseline is made of; each rule is found by its file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal, Union
 from pydantic import Field, GetPydanticSchema
 from pydantic.fields import FieldInfo
 
+from agents.scaling.servers import idle_seconds
 from agents.scheduler import Decision
 from env.base.schema import Strict
+from env.learn.scaler import MORE, SAME, next_to_leave
 from env.sim.declared.ordering import FirstCome
 
 
@@ -63,6 +65,29 @@ class MemoryRule(Rule):
     """
 
     ratio: float
+
+
+class ScalingRule(Rule):
+    """How many servers of a type are in service.
+
+    Attributes:
+        idle_timeout: seconds without a function after which a server may be retired.
+    """
+
+    idle_timeout: Annotated[float, Field(ge=0, le=1e9)]
+
+    def choose(self, decision: Decision) -> int:
+        """A row of the kind `scaler` that may be chosen."""
+        question, state = decision.env.question, decision.env.state
+        assert question is not None
+        idle = idle_seconds(state, next_to_leave(state, question.subject))
+        row = SAME + self.change(decision, question.subject, idle)
+        may_be = decision.rows["feasible"]
+        return row if may_be[row] else SAME if may_be[SAME] else MORE
+
+    def change(self, decision: Decision, kind: int, idle: float) -> int:
+        """-1, 0 or 1 server of the type `kind`; that which would leave is idle for `idle` s."""
+        raise NotImplementedError
 
 
 def in_folder(package: ModuleType, kind: type[Rule]) -> Any:

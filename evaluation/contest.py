@@ -116,11 +116,13 @@ class Contest:
         for scheduler in self.schedulers:
             if scheduler.name not in task.policies:
                 continue
-            rules = self.rules
+            rules, asked = self.rules, tuple(scheduler.asked)
+            if not any(kind.ticks for kind in asked):
+                rules = replace(rules, lease=rules.lease.with_all_servers)
             if rules.order is not None:
                 order = scheduler.order or rules.order
                 rules = replace(rules, order=order, placement=scheduler.fit)
-            episode = Episode(workload, self.cluster, rules, asked=tuple(scheduler.asked))
+            episode = Episode(workload, self.cluster, rules, asked=asked)
             env = RawEnv.of(episode, task.record)
             # Numbered by episode, so they do not depend on who plays what before, or where.
             draws = np.random.SeedSequence(task.seed, spawn_key=(SCHEDULER_KEY, task.episode))

@@ -25,6 +25,9 @@ def players_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sched
         InputError: one of them cannot play here, two have one name, or there is nobody.
     """
     players = [*_policies(settings, cluster), *_baselines(settings)]
+    for player in players:
+        if any(kind.ticks for kind in player.asked) and settings.lease.autoscale is None:
+            raise InputError(f"'{player.name}' scales, which takes lease=autoscaled")
     for name, count in Counter(player.name for player in players).items():
         if count > 1:
             raise InputError(f"baselines: '{name}' is what another one is called")
@@ -35,9 +38,10 @@ def players_of(settings: EvaluateSettings, cluster: ClusterConfig) -> list[Sched
 
 def _baselines(settings: EvaluateSettings) -> list[Scheduler]:
     queued, funded = settings.rules.order is not None, is_funded(settings.workload)
+    scaled = settings.lease.autoscale is not None
     entries: list[str | RuleCode] = []
     for entry in settings.baselines:
-        entries += all_baselines(queued, funded) if entry == ALL else [entry]
+        entries += all_baselines(queued, funded, scaled) if entry == ALL else [entry]
     names = [entry for entry in entries if isinstance(entry, str)]
     named = iter(make_baselines(names, queued, settings.in_copies, funded))
     own = iter(own_rules([entry for entry in entries if isinstance(entry, RuleCode)], queued))

@@ -70,6 +70,8 @@ def demonstrate(
     environment = ServerlessEnv(world)
     objective, order = environment.world.objective, environment.world.rules.order
     (scheduler,) = make_baselines([teacher], queued=order is not None)
+    if environment.world.asked:
+        raise InputError(f"'{teacher}' cannot be cloned: it does not show agents how to scale")
     repeatable = FuncSched if isinstance(order, QueueAgent) else Fcfs | None
     if isinstance(order, TenantAgents) or not isinstance(scheduler.order, repeatable):
         raise InputError(

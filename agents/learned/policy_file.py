@@ -30,8 +30,8 @@ WEIGHTS = ".safetensors"
 DAMAGES = (SafetensorError, TypeError, AttributeError, LookupError, ValueError, RuntimeError)
 """What safetensors raises, for number formats that numpy does not have too, and, the last one,
 torch for weights that a network does not have."""
-SHARED_KINDS = ("server", "tenant")
-"""Kinds of which there may be several agents, `server_<type>` and `tenant_<name>`."""
+SHARED_KINDS = ("server", "tenant", "scaler")
+"""Kinds of which there may be several agents: `server_<type>`, `tenant_<name>`, `scaler_<type>`."""
 ALL = slice(None)
 MOST_DESCRIPTION_BYTES = 10_000_000
 

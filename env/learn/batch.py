@@ -24,7 +24,7 @@ from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.assembly.build import arriving, build
 from env.sim.assembly.new_state import allocate, catalogue, copy_into, hardware, reset
-from env.sim.assembly.with_rules import plan_changes, with_rules
+from env.sim.assembly.with_rules import plan_changes, stops, with_rules
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
@@ -216,11 +216,14 @@ class Batch(Decisions):
     def _begin_episode(self, env: int) -> None:
         """Has the reference play the episode drawn, then plays it up to the first choice."""
         self._load(env)
-        episode, weights = self._envs.episodes[env], self._envs.weights[env]
+        episode, weights, world = self._envs.episodes[env], self._envs.weights[env], self._world
         state = self.states[env]
         self._turn_to(env, state)
         sight, nodes = sight_of.py_func(self._envs.sights, env), len(state.nodes)
-        weights[:], episode["cheapest"] = self._world.objective.weights, cheapest_cost(state)
+        weights[:], episode["cheapest"] = world.objective.weights, cheapest_cost(state)
+        absent = state.servers["absent"].copy()
+        if world.rules.lease.autoscale is not None:  # the reference has all servers
+            state.servers["absent"] = 0
         trace_greedy(
             state,
             sight.weights,
@@ -230,14 +233,15 @@ class Batch(Decisions):
             episode["cheapest"],
             sight.trace,
         )
-        if self._world.agents.relative_reward:
+        state.servers["absent"] = absent
+        if world.agents.relative_reward:
             # Where J differs by orders of magnitude from one episode to the next, a few would
             # otherwise be all that is learned from.
             reference = sight.trace[-1, 1]
             weights /= reference
             sight.trace[:, 1] /= reference
+        state.cluster["aside"] = stops(world.asked)
         reset(state)
-        state.cluster["aside"] = len(self._asked) > 0
         episode["kind"] = play_to_choice(state, sight.queue)
         if episode["kind"] == ASIDE:
             self._turn_aside(env)
@@ -254,6 +258,8 @@ class Batch(Decisions):
         code = ASIDE
         while code == ASIDE:
             for kind in kinds:
+                if kind.ticks != state.cluster[0]["ticked"]:
+                    continue
                 above = choice["subject"] if kind is after else NONE
                 if (subject := kind.due(state, above)) != NONE:
                     choice["subject"], code = subject, kind.code
@@ -334,4 +340,5 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[tuple[int, int], 
         **named_arrays(templates, world.largest_cluster, len(one.nodes), len(one.containers)),
     )
     every = EpisodeWorkload((0.0,) * len(pool), pool, images=world.images)
-    return with_rules(one, templates, Episode(every, world.largest_cluster, world.rules)), index
+    episode = Episode(every, world.largest_cluster, world.rules, asked=world.asked)
+    return with_rules(one, templates, episode), index

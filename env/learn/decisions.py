@@ -101,16 +101,20 @@ class Decisions:
             bids, actions = np.ascontiguousarray(actions.T)
         deciding(turn.decide)(self.layout.kind_of[turn].code, self._envs, actions, bids)
 
-    def ask(self, state: State, kind: Kind, act: Callable[[str, Observation], Action]) -> int:
+    def ask(
+        self, state: State, kind: Kind, act: Callable[[str, Observation], Action], subject: int = 0
+    ) -> int:
         """The row that agents choose in a simulator that is the only one, where one is due.
 
         Args:
             state: of the episode that has begun; it is read alone.
             kind: of the decision.
             act: the action of an agent, by its name and what it sees; not asked without a choice.
+            subject: of a decision beside the engine's own.
         """
         envs = self._envs
         envs.states[0], envs.episodes[0]["kind"] = state[0], kind.code
+        envs.choices[0]["subject"] = subject
         if kind.code == CHOOSE:
             first = envs.sights.queue[0]
             if (forced := forced_choice(state, first)) != UNDECIDED:

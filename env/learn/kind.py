@@ -100,7 +100,7 @@ class Agent(NamedTuple):
     """One agent of a layout; agents of one kind can share a policy."""
 
     name: str  # its id in the environment
-    kind: str  # `placer`, `memory`, `server`, `queue` or `tenant`
+    kind: str  # `placer`, `memory`, `server`, `queue`, `tenant` or `scaler`
     item_features: tuple[str, ...]  # names of the columns of its `items`
     items: int  # M, number of rows
     choices: int = 1  # K, choices per item
@@ -199,4 +199,5 @@ class Kind:
     # What agents do, turn by turn, so that a row is chosen: of the row and the `Sight.first_node`
     # of the episode; integers (A,), or (A, 2) of bids and places.
     actions: Callable[[int, np.ndarray], list[np.ndarray]] = lambda row, _: [np.array([row])]
-    due: Any = None  # of a kind beside the engine's own, see `DecisionKind`
+    due: Any = None  # of a kind beside the engine's own, see `DecisionKind`, as the next
+    ticks: bool = False

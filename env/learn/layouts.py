@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, Strict, distinct
-from env.learn.kind import Agent, Kind, Sight, Turn
+from env.learn.kind import Agent, Kind, Sight, Turn, itself
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
@@ -40,6 +40,7 @@ class AgentsConfig(Strict):
     layout: Literal["placer", "hierarchical", "server_types", "queue", "tenants", "asked"]
     queue: QueueAgent | None = None  # chooses among functions that wait centrally
     tenants: TenantAgents | None = None  # split the currencies of tenants; layout tenants alone
+    scaler: bool = False  # whether agents scale, one a server type (env/learn/scaler.py)
     # Ratios of a function's memory_req that can be given, ascending to 1.
     memory_tiers: Annotated[
         tuple[Ratio, ...], Field(min_length=1), ASCENDING, AfterValidator(distinct)
@@ -172,7 +173,16 @@ def _asked_kind(asked: DecisionKind, place: int) -> Kind:
         carry_out(state, choice[0].subject, choice[0].row)
         return ASIDE
 
-    agent = Agent(
-        asked.name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT
-    )
-    return Kind(ASIDE + 1 + place, (Turn([agent], see),), apply, due=asked.due)
+    names = [f"{asked.name}_{subject}" for subject in asked.subjects] or [asked.name]
+    agents = [
+        Agent(name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT)
+        for name in names
+    ]
+    turn = Turn(agents, see, acting=of_subject if asked.subjects else itself)
+    return Kind(ASIDE + 1 + place, (turn,), apply, due=asked.due, ticks=asked.ticks)
+
+
+@compiled
+def of_subject(agent: int, state: State, choice: np.ndarray):
+    """`Turn.acting` where each subject has an agent."""
+    return choice[0].subject

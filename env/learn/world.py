@@ -11,6 +11,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict, validated
 from env.learn.actions import LARGEST_SEED
 from env.learn.layouts import AgentsConfig, Layout
+from env.learn.scaler import scaler_of
 from env.learn.training_episodes import TrainingEpisodes, Variation
 from env.score.reward import Objective
 from env.sim.assembly.build import build
@@ -57,7 +58,10 @@ class WorldConfig(Strict):
                     f"agents.{part}: dispatch=immediate has no central queue, allowed: "
                     "dispatch=queued"
                 )
-        if self.agents.layout == "asked" and not (self.asked and queued):
+        if self.agents.scaler and self.lease.autoscale is None:
+            raise ValueError("agents.scaler: lease.autoscale is null, allowed: lease=autoscaled")
+        decides = self.asked or self.agents.scaler
+        if self.agents.layout == "asked" and not (decides and queued):
             raise ValueError("agents.layout: asked needs kinds of decision, and dispatch=queued")
         return self
 
@@ -83,6 +87,8 @@ class World(TrainingEpisodes):
         super().__init__(dict(groups))
         self.objective, self.agents, self.seed = groups.objective, groups.agents, groups.seed
         self.asked = groups.asked
+        if self.agents.scaler:
+            self.asked = (scaler_of(self.largest_cluster), *self.asked)
         tenants: tuple[str, ...] = ()
         if self.agents.tenants is not None:
             funding = getattr(self.generator.config, "funding", None)
@@ -98,7 +104,7 @@ class World(TrainingEpisodes):
             order=(self.agents.order or FIRST_COME) if queued else None,
             placement=self.agents.placement,
             patience=queued.seconds if queued else INF,
-            lease=groups.lease,
+            lease=groups.lease if self.agents.scaler else groups.lease.with_all_servers,
             keep_alive=groups.keep_alive,
             changes=groups.changes,
             recovery=recovery_where(groups.changes, groups.lease, groups.recovery),

@@ -21,7 +21,8 @@ from env.sim.node.warm import reset_warm
 from env.sim.queue.central_queue import reset_queue
 from env.sim.state import change_records, records
 from env.sim.state.block import CHANGING, TABLES, State
-from env.sim.state.records import HOUR, IN_SERVICE, NONE
+from env.sim.state.records import HOUR, IN_SERVICE, NONE, TICK
+from env.sim.state.timers import set_timer
 from env.sim.state.tournament import reset_tree
 
 
@@ -81,6 +82,8 @@ def reset(state: State) -> None:
         for server in range(len(state.servers)):
             if state.servers[server].condition == IN_SERVICE:
                 begin_lease(state, server, 0.0)
+    if state.options[0].tick > 0.0:
+        set_timer(state, state.options[0].tick, TICK, 0, 0)
 
 
 def allocate(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from env.sim.declared.aside import DecisionKind
 from env.sim.declared.episode import Episode
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.ordering import SharedOrder, declared_functions
@@ -39,7 +40,7 @@ def with_rules(
     rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
     rules.lease.write(state.servers, episode.cluster)
-    state.cluster["aside"] = bool(episode.asked or episode.changes)
+    state.cluster["aside"] = 1 if episode.changes else stops(episode.asked)
     state.servers["absent"][list(episode.absent)] = 1
     if rules.recovery is not None:
         state = state.replaced(
@@ -96,6 +97,11 @@ def with_rules(
         state.waiting[index]["next_of_image"] = state.images[image]["first_declared"]
         state.images[image]["first_declared"] = index
     return state
+
+
+def stops(asked: Sequence[DecisionKind]) -> int:
+    """Where `play` stops for some kinds of decision: `aside` of CLUSTER."""
+    return 2 - any(not kind.ticks for kind in asked) if asked else 0
 
 
 def plan_changes(state: State, rules: Rules, cluster: ClusterConfig) -> State:
@@ -165,7 +171,7 @@ def room_for_timers(state: State, arrays: Mapping[str, np.ndarray], changes: int
     """
     owners = ("requests", "idle", "images", "servers")
     pending = state.timers["major"][: int(state.cluster[0]["timers_size"])] == records.CHANGE
-    live = 3 + changes + int(pending.sum()) + 2 * len(state.servers) + len(state.retried)
+    live = 4 + changes + int(pending.sum()) + 2 * len(state.servers) + len(state.retried)
     live += sum(len(arrays.get(name, getattr(state, name))) for name in owners)
     timers = np.zeros(2 * live, records.EVENT)
     timers[: len(state.timers)] = state.timers

@@ -12,6 +12,9 @@ from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel
 from env.sim.state.records import HOUR
 
+SAME = 1e-6
+"""Steps of a lease: less is rounding."""
+
 
 def check_servers(schedule: Schedule) -> Iterator[str]:
     """Every server and every run on it."""
@@ -55,8 +58,12 @@ def _check_server(
     extended = any(run.outcome != "completed" for run in runs) or bool(down)
     begin, up, earlier, steps = 0.0, 0.0, np.zeros(2, int), np.zeros(2, int)
     end = np.full(2, math.inf if always else 0.0)
+    last = max(run.end_time for run in schedule.results.runs)
+    there = list(_periods(changes, last))
     for run in runs:
         time = run.dispatch_time
+        if always:  # it was launched when it last came
+            up = max((first + latency for first, _ in there if 0.0 < first <= time), default=0.0)
         if down and down[0] <= time:
             end = np.minimum(end, max(each for each in down if each <= time))
         over = bool(end[0] <= time + slack(time))
@@ -76,13 +83,34 @@ def _check_server(
             steps = np.maximum(steps, _steps(run.end_time - begin, rules, run.end_time))
             end = begin + steps * rules.step
     if always and rules.charged:
-        last = max(run.end_time for run in schedule.results.runs)
         steps = _steps(last, rules, last)
         steps = steps + any(close(run.dispatch_time, steps[0] * rules.step) for run in runs)
         end = steps * rules.step
-    if always and changes:
-        return  # it is leased anew whenever it comes back
+    if always and changes:  # it is leased anew whenever it comes back
+        paid = schedule.leases[server].lease_seconds / rules.step
+        # A step may begin at the moment at which it goes; who is killed was to be paid for longer.
+        least = sum(_steps(gone - first, rules, gone)[0] for first, gone in there)
+        whole = (int((gone - first) / rules.step + SAME) for first, gone in there)
+        most = sum(max(rules.least, 1 + steps) for steps in whole)
+        killed = any(run.outcome != "completed" for run in runs)
+        if rules.charged and (paid < least - SAME or (paid > most + SAME and not killed)):
+            yield f"server {server[0]} {server[1]}: {paid:g} steps paid, {least} to {most} are due"
+        return
     yield from _check_lease(schedule, server, runs, earlier + steps, end, extended)
+
+
+def _periods(changes: Sequence[ChangeModel], last: float) -> Iterator[tuple[float, float]]:
+    """When a server was there, up to the last completion: in service, or draining."""
+    begin: float | None = 0.0
+    for change in changes:
+        if change.condition == "down" and begin is not None:
+            if change.events is not None:  # else it is absent at first
+                yield begin, change.time
+            begin = None
+        elif change.condition == "in service" and begin is None:
+            begin = change.time
+    if begin is not None:
+        yield begin, last
 
 
 def _steps(seconds: float, lease: Lease, late: float) -> np.ndarray:

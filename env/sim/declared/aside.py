@@ -24,10 +24,13 @@ class DecisionKind:
         features: names of the columns of a row.
         rows: M, of which one is chosen.
         due: compiled, `due(state, after)`: after an event, the first subject above `after`, such as
-            a server, about which there is something to decide now; NONE for none.
+            a server, about which there is something to decide now; NONE for none; `after` again,
+            to ask about the same one once more.
         fill: compiled, `fill(state, subject, rows, mask)`: out, float32 (M, I), and (M,), 1 where a
             row may be chosen; both are 0 before.
         apply: compiled, `apply(state, subject, row)` carries it out.
+        ticks: whether it is due at the ticks of the world (`Autoscale`) in place of after events.
+        subjects: names of those that have an agent each, NAME_SUBJECT; none: there is one agent.
     """
 
     name: str
@@ -36,6 +39,8 @@ class DecisionKind:
     due: Any
     fill: Any
     apply: Any
+    ticks: bool = False
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

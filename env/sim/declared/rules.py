@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, get_args
+from typing import Annotated, Literal, Protocol, Self, get_args
 
 import numpy as np
 from pydantic import Field
 
 from env.base.errors import InputError
 from env.base.schema import Strict
-from env.sim.declared.bounds import LONGEST
+from env.sim.declared.bounds import LONGEST, MOST_SERVERS
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.ordering import Order, SharedOrder
@@ -37,6 +37,20 @@ class KeepAlive(Protocol):
         """Fills in `keep_alive` and the fields that go with it."""
 
 
+class Autoscale(Strict):
+    """A world in which whoever scales says how many servers are in service.
+
+    Of each type there are as many at most as the cluster has.
+
+    Attributes:
+        every: seconds from one decision to the next.
+        least: servers of each type that are in service from the start, and always.
+    """
+
+    every: Annotated[float, Field(ge=1.0, le=LONGEST)]
+    least: Annotated[int, Field(ge=0, le=MOST_SERVERS)]
+
+
 class Lease(Strict):
     """Config group `lease`: when a server is up and how it is paid.
 
@@ -47,6 +61,7 @@ class Lease(Strict):
         least: steps that are paid at least whenever a server is leased anew.
         charged: whether a server that is always up is paid for.
         spot: which servers are cheaper and come and go; None: none of them.
+        autoscale: None: all servers are in service.
     """
 
     kind: Literal["hourly", "always"] = "hourly"
@@ -54,13 +69,21 @@ class Lease(Strict):
     least: Annotated[int, Field(ge=1, le=10**9)] = 1
     charged: bool = True
     spot: Spot | None = None
+    autoscale: Autoscale | None = None
 
     def write(self, servers: np.ndarray, cluster: ClusterConfig) -> None:
-        """Fills in how SERVER records are paid: `lease_step` (s), `step_price`, `least_steps`."""
+        """Fills in which SERVER records are `absent` at time 0, and how they are paid."""
+        if self.autoscale is not None:
+            servers["absent"] = servers["server_id"] >= self.autoscale.least
         servers["lease_step"], servers["least_steps"] = self.step, self.least
         servers["step_price"] = servers["hourly_rate"] * (self.step / HOUR)
         if self.spot is not None:
             servers["step_price"][self.spot.servers(cluster)] *= self.spot.price
+
+    @property
+    def with_all_servers(self) -> Self:
+        """The same where nobody scales."""
+        return self.model_copy(update={"autoscale": None})
 
 
 HOURLY = Lease()
@@ -85,7 +108,8 @@ class Rules:
             is an error.
 
     Raises:
-        InputError: `placement` is unknown, or `patience` is not a number from 0.
+        InputError: `placement` is unknown, `patience` is not a number from 0, or servers change by
+            themselves where somebody scales.
     """
 
     order: Order | None = None
@@ -112,6 +136,10 @@ class Rules:
             raise InputError(
                 f"rules: placement is '{self.placement}', allowed: {', '.join(PLACEMENTS)}"
             )
+        if self.lease.autoscale is not None and self.servers_change:
+            raise InputError(
+                "lease.autoscale: servers change by changes or lease.spot, too: leave one out"
+            )
         if not self.patience >= 0.0:
             raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")
 
@@ -121,6 +149,8 @@ class Rules:
         options["placement"] = queue_records.NodeBy[self.placement]
         options["time_slice"] = options["starve_threshold"] = INF
         options["patience"] = self.patience
+        if self.lease.autoscale is not None:
+            options["tick"] = self.lease.autoscale.every
         always, charged = self.lease.kind == "always", self.lease.charged
         options["always_up"], options["charged"] = always, always and charged
         if self.order is not None:

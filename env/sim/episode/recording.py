@@ -77,7 +77,8 @@ def results_of(env: RawEnv) -> model.Results:
     runs, warm = np.sort(env.runs, order="dispatched"), warm_periods_of(env.history)
     unfinished = _unfinished(env)
     scripted = not (env.state.cluster[0]["aside"] or len(env.state.recovery))
-    if scripted and (env.history["kind"] == CONDITION).any():
+    later = env.history["number"] != NONE  # others are absent from the start
+    if scripted and (later & (env.history["kind"] == CONDITION)).any():
         raise InputError("episode: servers were changed by a script, not by changes of the Episode")
     servers = env.state.servers
     ledger = env.state.ledger.reshape(len(servers), -1)

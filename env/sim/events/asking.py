@@ -34,6 +34,8 @@ def next_question(
     """The first question after another one of this moment, kind by kind and subject by subject."""
     first = 0 if after is None else asked.index(after.kind)
     for kind in asked[first:]:
+        if kind.ticks != state.cluster[0]["ticked"]:
+            continue
         subject = int(kind.due(state, after.subject if after and after.kind is kind else NONE))
         if subject != NONE:
             rows = np.zeros((kind.rows, len(kind.features)), np.float32)

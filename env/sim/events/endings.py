@@ -12,6 +12,7 @@ from env.sim.events.lease import (
     begin_lease,
     cut_lease,
     renew_lease_at,
+    start,
 )
 from env.sim.events.recovery import (
     count_out_of_service,
@@ -243,6 +244,7 @@ def bring_back(state: State, server: int) -> None:
     time = state.cluster[0].time
     if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
         begin_lease(state, server, time)
+        start(state, server, time)
     if state.options[0].queued == 1:
         join_submitted(state)
     state.queue[0].due = state.options[0].queued

@@ -38,8 +38,9 @@ from env.sim.state.records import (
     SLICE_END,
     STARVATION,
     TAKE_HISTORY,
+    TICK,
 )
-from env.sim.state.timers import drop_timer, up_to_date
+from env.sim.state.timers import drop_timer, set_timer, up_to_date
 from env.sim.state.tournament import earliest_node
 
 
@@ -94,14 +95,16 @@ def note_event(state: State) -> None:
     """Counts an event and has `play` stop after it, where others want to know of it."""
     if state.cluster[0].aside + state.cluster[0].listens > 0:
         state.cluster[0].events += 1
-        state.cluster[0].happened = state.cluster[0].aside
+        if state.cluster[0].aside == 1:
+            state.cluster[0].happened = 1
 
 
 @compiled
 def is_stuck(state: State) -> bool:
     """Whether nothing runs and nothing is to come, but for the leases of servers always up.
 
-    A server that comes back counts if it holds something that waits.
+    A server that comes back counts if it holds something that waits; a tick, where a server is out
+    of service, as whoever scales can bring it.
     """
     if state.nodes[earliest_node(state)].next_completion < INF:
         return False
@@ -110,7 +113,8 @@ def is_stuck(state: State) -> bool:
     for position in range(state.cluster[0].timers_size):
         kind = state.timers[position].major
         renewal = state.options[0].always_up == 1 and kind == LEASE_END
-        if renewal or not up_to_date(state, position):
+        idle = kind == TICK and state.cluster[0].out_of_service == 0
+        if renewal or idle or not up_to_date(state, position):
             continue
         if kind != PLANNED and kind != FOLLOW_UP:
             return False
@@ -137,6 +141,7 @@ def between_events(state: State):
     if state.cluster[0].happened == 1:
         state.cluster[0].happened = 0
         return ASIDE
+    state.cluster[0].ticked = 0
     if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0
@@ -180,6 +185,9 @@ def fire_other(state: State) -> None:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
         return
+    if kind == TICK:
+        tick(state, time)
+        return
     if kind == PLANNED:
         change_as_planned(state, number)
         return
@@ -207,9 +215,23 @@ def fire_other(state: State) -> None:
 
 
 @compiled
+def tick(state: State, time: float) -> None:
+    """Whoever scales decides, if anybody does, and again at the next tick."""
+    if state.cluster[0].aside > 0:
+        state.cluster[0].happened = state.cluster[0].ticked = 1
+        state.cluster[0].again = 0
+        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
+
+
+@compiled
 def end_lease(state: State, server: int) -> None:
-    """A lease is over: the next begins where servers are always up, else the server goes off."""
-    if state.options[0].always_up == 1 and state.servers[server].condition == IN_SERVICE:
+    """A lease is over: the next begins where servers are always up, else the server goes off.
+
+    One that drains is up until it is empty.
+    """
+    stays = state.servers[server].condition == IN_SERVICE
+    stays = stays or state.servers[server].container_count > 0
+    if state.options[0].always_up == 1 and stays:
         extend_lease(state, server, NONE, state.cluster[0].time, 1)
     else:
         remove_all_warm(state, server)

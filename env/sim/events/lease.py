@@ -29,15 +29,21 @@ def startup_at(state: State, server: int, time: float):
     """Starts the server if its lease is over; returns the cold start latency paid."""
     if state.servers[server].expiration_time > time:
         return 0.0
-    latency = state.servers[server].cold_start_latency
-    first = state.servers[server].first_node
-    for node in range(first, first + state.servers[server].node_count):
-        state.nodes[node].clock = time + latency  # of an empty node
-    state.servers[server].ready_time = time + latency
+    start(state, server, time)
     # Even work that takes no time a late clock could tell begins a lease.
     state.servers[server].expiration_time = -np.inf
+    return state.servers[server].cold_start_latency
+
+
+@compiled
+def start(state: State, server: int, time: float) -> None:
+    """A server that is empty is up after its cold start."""
+    ready = time + state.servers[server].cold_start_latency
+    first = state.servers[server].first_node
+    for node in range(first, first + state.servers[server].node_count):
+        state.nodes[node].clock = ready
+    state.servers[server].ready_time = ready
     state.cluster[0].cold_starts += 1
-    return latency
 
 
 @compiled
@@ -153,7 +159,7 @@ def begin_lease(state: State, server: int, time: float) -> None:
 def cut_lease(state: State, server: int, time: float) -> None:
     """A lease ends early; what was paid stays paid, and what is not paid is noted now."""
     if state.servers[server].expiration_time == np.inf:
-        seconds = time - state.servers[server].ready_time
+        seconds = max(0.0, time - state.servers[server].ready_time)
         charge(state, server, NONE, seconds, 0.0)
     state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
     state.servers[server].lease_number += 1

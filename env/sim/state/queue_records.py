@@ -47,6 +47,7 @@ OPTIONS = np.dtype(
         ("patience", np.float64),  # seconds of waiting after which a server may be started
         ("always_up", np.int64),  # 1: all servers are up from the start
         ("charged", np.int64),  # 1: and are paid for
+        ("tick", np.float64),  # seconds from one tick to the next; 0: there are none
         ("watch_leases", np.int64),  # 1: something happens when a lease ends
         ("time_slice", np.float64),  # seconds, inf: no preemption
         ("starve_threshold", np.float64),  # seconds

@@ -58,6 +58,7 @@ RETRY: Final = 7  # of the function `minor`, if it still waits for its attempt `
 PLANNED: Final = 8  # the next change of the server `minor`
 FOLLOW_UP: Final = 9  # its notice ends, or it is repaired, if its `follow_up` is still `index`
 CHANGE: Final = 10  # the next change of the caller's is due
+TICK: Final = 11  # whoever scales decides
 
 FUNCTION = np.dtype(
     [
@@ -218,8 +219,10 @@ CLUSTER = np.dtype(
         ("timers_size", np.int64),
         ("listens", np.int64),  # 1: somebody does, so that the history gets entries
         ("entries", np.int64),  # of it, since they were last taken
-        ("aside", np.int64),  # 1: `play` stops after every event (env/sim/declared/aside.py)
+        ("aside", np.int64),  # `play` stops after every event: 1, or at ticks and changes: 2
         ("happened", np.int64),  # 1: one since it last did
+        ("ticked", np.int64),  # 1: that is a tick
+        ("again", np.int64),  # 1: whoever scaled last at this tick is asked again
         ("events", np.int64),  # so far, where it does or somebody listens, but for changes
         ("changes", np.int64),  # that are due or have been made
         ("free_container", np.int64),  # head of the list of containers given back

@@ -221,8 +221,7 @@ class RawEnv(Played):
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        if self.episode.asked or self.episode.changes:
-            other.state.cluster["aside"] = 1
+        other.state.cluster["aside"] = self.state.cluster["aside"]
         if self._listens:
             other.state.cluster["listens"] = 1
         other.logs, other._taken = [], list(self._taken)

@@ -1,0 +1,1 @@
+"""Scaling rules: how many servers of each type are in service."""
