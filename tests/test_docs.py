@@ -217,7 +217,7 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 def test_the_table_of_groups_names_every_option() -> None:
     groups = ("cluster", "workflow", "workload", "agents", "objective", "variation", "algo", "ray")
-    others = ("tune", "experiment", "baseline", "dispatch", "lease", "keep_alive")
+    others = ("tune", "experiment", "baseline", "dispatch", "lease", "changes", "keep_alive")
     for group in (*groups, *others):
         row = re.findall(rf"^\| `{group}` \|.*$", README.read_text(), re.MULTILINE)[0]
         options = {path.stem for path in (CONF / group).glob("*.yaml")}

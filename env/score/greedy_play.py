@@ -87,8 +87,9 @@ def trace_greedy(state: State, weights, candidates, scores, objective, cheapest,
         starts = kind != CHOOSE
         if kind == CHOOSE:
             starts = choose_first(state) and state.options[0].placement != NodeBy.asked
-        if starts and row < most:
+        if starts:
             update_finish_bounds(state)
+        if starts and row < most:
             trace[row, 0] = state.cluster[0].time
             trace[row, 1] = potential(state, objective, cheapest)
             row += 1
