@@ -26,20 +26,7 @@ Cores = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class AnnotationRules(Strict):
-    """Numbers of the rules that `annotate` applies.
-
-    Attributes:
-        without_runtimes: what becomes of a measured workflow in which no task has a runtime.
-        seed: of the draws; each template and task category has another stream.
-        runtime_scale: measured runtimes are multiplied by it.
-        min_runtime: seconds a task measured at 0 is taken to last.
-        runtime_range: seconds, measured runtimes are clipped to it after scaling; null: not at all.
-        missing_runtime: seconds, range of the draw where no runtime was measured.
-        min_memory: MB, smaller measured amounts are raised to it.
-        missing_memory: MB, range of the draw where no memory, or 0, was measured.
-        max_parallelism: cores, measured parallelism is cut to it; the work is kept.
-        missing_parallelism: cores, range of the draw where no parallelism was measured.
-    """
+    """Numbers of the rules that `annotate` applies; conf/workflow/annotation explains each."""
 
     without_runtimes: Literal["refuse", "draw"] = "refuse"
     seed: int = Field(ge=0)
@@ -63,11 +50,8 @@ def annotate(
     measured the runtime on that many cores; at least 1 operation. Scaling, clipping and the bounds
     are for measurements: what a person wrote inline is taken as it is.
 
-    Args:
-        graph: a workflow as read.
-        rules: numbers of the rules.
-        core_speed: operations per second of the cluster's reference core, which the source's
-            cores are taken to equal.
+    The core speed is in operations per second: that of the cluster's reference core, which the
+    source's cores are taken to equal.
 
     Returns:
         The template, and how often each rule had to decide.

@@ -1,6 +1,7 @@
 """When workflows arrive: fixed times, Poisson, bursts, a daily cycle.
 
-Every process draws from the generator it is given, starts at time 0 and returns seconds.
+Every process draws from the generator it is given, starts at time 0 and returns seconds. The files
+of conf/workload explain the numbers of each.
 """
 
 import math
@@ -22,11 +23,7 @@ Hour = Annotated[float, Field(ge=0, le=24)]
 
 
 class FixedArrivals(Strict):
-    """Arrivals at given times, the same in every episode.
-
-    Attributes:
-        times: seconds, one workflow each.
-    """
+    """Arrivals at given times, the same in every episode."""
 
     kind: Literal["fixed"]
     times: Annotated[tuple[Annotated[float, Field(ge=0, le=1e9)], ...], Field(min_length=1)]
@@ -42,11 +39,7 @@ class FixedArrivals(Strict):
 
 
 class RandomArrivals(Strict):
-    """A random number of workflows.
-
-    Attributes:
-        workflows: how many arrive in an episode, [low, high] or one number, drawn uniformly.
-    """
+    """A random number of workflows."""
 
     workflows: Annotated[tuple[Count, Count], BeforeValidator(as_range), ASCENDING]
 
@@ -61,11 +54,7 @@ class RandomArrivals(Strict):
 
 
 class PoissonArrivals(RandomArrivals):
-    """Arrivals independent of each other at a constant rate.
-
-    Attributes:
-        mean_gap: seconds between arrivals.
-    """
+    """Arrivals independent of each other at a constant rate."""
 
     kind: Literal["poisson"]
     mean_gap: Gap
@@ -81,12 +70,6 @@ class BurstyArrivals(RandomArrivals):
 
     The state an episode starts in is drawn from the long-run shares of the two.
     Fischer, Meier-Hellstern, Perf. Eval. 18 (1993), section 2.
-
-    Attributes:
-        calm_gap: mean seconds between arrivals while calm.
-        burst_gap: mean seconds between arrivals in a burst.
-        calm_duration: mean seconds a calm spell lasts.
-        burst_duration: mean seconds a burst lasts.
     """
 
     kind: Literal["bursty"]
@@ -128,12 +111,6 @@ class DailyArrivals(RandomArrivals):
 
     rate(t) = (1 + amplitude * cos(2 pi (t - peak) / 24 h)) / mean_gap, drawn by thinning (Lewis and
     Shedler, Nav. Res. Logist. 26 (1979)).
-
-    Attributes:
-        mean_gap: seconds between arrivals, averaged over a day.
-        amplitude: 0 for a constant rate, 1 for a rate that falls to 0 opposite the peak.
-        peak_hour: hour of the day with the highest rate.
-        start_hour: hour of the day at which an episode begins, [low, high], drawn uniformly.
     """
 
     kind: Literal["daily"]

@@ -80,17 +80,12 @@ class _Uses(_Attributes):
 
 
 def read_dax(content: bytes, name: str, where: str) -> TaskGraph:
-    """Reads one workflow.
+    """Reads one workflow from the unpacked content of a file, which errors call `where`.
 
     A file to which different jobs give different sizes has its writer's. A job's own `runtime`
     counts more than its profile, and that more than its executable's. The published generators draw
     from normal distributions that reach below 0: a negative runtime counts as 0, a negative size as
     missing.
-
-    Args:
-        content: of the file, uncompressed.
-        name: what to call the workflow.
-        where: the file, for errors.
 
     Raises:
         InputError: the content is no DAX, has too many elements, declares entities or has a

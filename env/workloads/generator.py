@@ -52,16 +52,7 @@ def _with_share(tenant: Any) -> Any:
 
 
 class WorkloadConfig(Strict):
-    """Config group `workload`: when workflows arrive, and whose they are.
-
-    Attributes:
-        seed: of the episodes.
-        arrivals: the arrival process.
-        tenants: whose workflows arrive; empty: there are no tenants.
-        currencies: units of tickets other than the base, and what backs each of them.
-        container_cold_start: seconds until a new container of a function has started on a server
-            that is up.
-    """
+    """When workflows arrive, and whose they are; the files of conf/workload explain each key."""
 
     seed: int = Field(ge=0)
     arrivals: Arrivals
@@ -113,11 +104,6 @@ def turns_seed(episode: np.random.SeedSequence) -> int:
 
 class WorkloadGenerator:
     """Draws episodes.
-
-    Args:
-        workflow_config: the group `workflow`.
-        workload_config: the group `workload`.
-        core_speed: operations per second of the cluster's reference core.
 
     Attributes:
         config: the group `workload`.

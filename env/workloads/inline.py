@@ -11,15 +11,10 @@ from env.workloads.task_graph import Task, TaskGraph, position, positions
 
 
 class InlineFunction(Strict):
-    """One function. Exactly one of `runtime` and `computation` is given.
+    """One function, see conf/workflow/inline.yaml. Either runtime or computation is given.
 
-    Attributes:
-        runtime: seconds on `parallelism` cores of the cluster's speed.
-        computation: operations.
-        memory: MB; left out, the annotation rules draw it.
-        parallelism: cores; left out, the annotation rules draw it.
-        category: functions of one category are drawn alike; left out, each is a category.
-        resources: what it needs of named resources, as GPU: 2 or 0.5.
+    What is left out, the annotation rules draw: alike for all functions of a category. Without a
+    category each function is one.
     """
 
     runtime: float | None = Field(default=None, gt=0)

@@ -40,15 +40,10 @@ Tasks = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class RecipeEntry(Strict):
-    """Workflows of one recipe in the mix.
+    """Workflows of one recipe in the mix, see conf/workflow/study.yaml.
 
-    Attributes:
-        recipe: its name. In WfCommons 1.6 rnaseq makes tasks without any edge.
-        num_tasks: the most functions a workflow may have, or [low, high] to draw that from.
-        seed: of the workflows; training and evaluation use streams of it that never meet.
-        training_templates: workflows in the training pool.
-        evaluation_templates: workflows in the evaluation pool.
-        weight: of the entry in the mix, spread evenly over its templates.
+    Training and evaluation use streams of the seed that never meet. The weight is spread evenly
+    over the templates. In WfCommons 1.6 the recipe rnaseq makes tasks without any edge.
     """
 
     recipe: RecipeName
@@ -65,12 +60,6 @@ def recipe_graph(
     """One workflow of a recipe; the same seed gives the same one in every process.
 
     The number of cores a recipe states is a placeholder (always 1) and is not used.
-
-    Args:
-        entry: recipe and size.
-        seed_sequence: of this workflow.
-        name: what to call it.
-        where: the config key, for errors.
 
     Raises:
         InputError: no workflow that the recipe was measured with is as small.

@@ -35,13 +35,7 @@ def funded_tenants(workload: Mapping[str, Any]) -> tuple[str, ...]:
 def workload_source(
     workflow: Mapping[str, Any], workload: Mapping[str, Any], cluster: ClusterConfig, seed: int
 ) -> WorkloadSource:
-    """What a configuration says arrives.
-
-    Args:
-        workflow: the group `workflow`; of no matter for a trace.
-        workload: the group `workload`.
-        cluster: where it arrives.
-        seed: takes the place of `workload.seed`.
+    """What a configuration says arrives; the seed takes the place of that in `workload`.
 
     Raises:
         InputError: a group does not validate, or what it says cannot be made.

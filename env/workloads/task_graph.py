@@ -74,13 +74,8 @@ class TaskGraph:
 def agreed(one: Value | None, other: Value | None, what: str) -> Value | None:
     """The value of something that may be stated in two places; None where it is in neither.
 
-    Args:
-        one: value in one place.
-        other: value in the other place.
-        what: the values are of, for the error: file, place and keys.
-
     Raises:
-        InputError: the two differ.
+        InputError: the two values of `what`, file, place and keys, differ.
     """
     if one is not None and other is not None and one != other:
         raise InputError(f"{what}: found {short(one)} and {short(other)}, one is needed")
@@ -142,12 +137,7 @@ def graph_from_files(
       several writers the declared edges decide which one is meant. Where the declared edges put the
       reader before the writer they win: the reader read an older version of the file.
 
-    Args:
-        name: of the workflow.
-        where: the file it came from.
-        tasks: T tasks.
-        declared: (source, target) positions in `tasks`.
-        assumptions: what the loader already counted.
+    Edges are (source, target) positions in `tasks`; `assumptions` is what the loader counted.
     """
     counts = Counter(assumptions)
     edges = set(declared)

@@ -35,13 +35,10 @@ Paths = Annotated[tuple[FilePath, ...], AS_TUPLE, Field(min_length=1)]
 
 
 class FilesEntry(Strict):
-    """Workflow files (WfFormat, DAX) in the mix.
+    """Workflow files (WfFormat, DAX) in the mix; the weight is spread evenly over them.
 
-    Attributes:
-        path: files for both pools. Learned policies are then judged on workflows they have seen,
-            at arrivals they have not; give `evaluation_path` to judge on unseen workflows.
-        evaluation_path: files for the evaluation pool in place of `path`.
-        weight: of the entry in the mix, spread evenly over its files.
+    Without an `evaluation_path`, learned policies are judged on workflows they have seen, at
+    arrivals they have not.
     """
 
     path: Paths
@@ -71,15 +68,7 @@ Entry = Annotated[
 
 
 class WorkflowConfig(Strict):
-    """Config group `workflow`: which workflows there are.
-
-    Attributes:
-        path: workflow files that take the place of the mix; null: the mix.
-        evaluation_path: with `path`, other files for the evaluation pool.
-        mix: named entries, drawn by weight.
-        max_bytes: of a file, unpacked; larger ones are refused.
-        annotation: rules for what a source does not state.
-    """
+    """Which workflows there are; the files of conf/workflow explain each key."""
 
     path: Paths | None = None
     evaluation_path: Paths | None = None
@@ -135,10 +124,6 @@ TemplatePools = Mapping[PoolName, TemplatePool]
 
 def template_pools(config: WorkflowConfig, core_speed: int) -> TemplatePools:
     """The pools of a config, filled once in a process and again only when a file has changed.
-
-    Args:
-        config: the group `workflow`.
-        core_speed: operations per second of the cluster's reference core.
 
     Raises:
         InputError: a file cannot be used, or a workflow is not a DAG.

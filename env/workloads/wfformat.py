@@ -116,17 +116,12 @@ class _Workflow(_Tasks):
 
 
 def read_wfformat(content: bytes, name: str, where: str) -> TaskGraph:
-    """Reads one workflow.
+    """Reads one workflow from the unpacked content of a file, which errors call `where`.
 
     Tasks are identified by their ids, or by their names where they have none. `parents` and
     `children` are ids, or names that only one task has. An edge that only one of them states
     counts; the two are merged. Files of the older layout are identified by the first of id, place
     (folder and name) and name that all files of the workflow state.
-
-    Args:
-        content: of the file, uncompressed.
-        name: what to call the workflow.
-        where: the file, for errors.
 
     Raises:
         InputError: the content is no WfFormat, a task is unknown, not the only one of its name or

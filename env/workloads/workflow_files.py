@@ -55,12 +55,7 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
 def read_workflow_file(
     path: Path, max_bytes: int = MOST_BYTES, inside: Path | None = None
 ) -> TaskGraph:
-    """Reads one WfFormat or DAX file, gzipped or not, as its suffix says.
-
-    Args:
-        path: of the file.
-        max_bytes: of the file, unpacked.
-        inside: the folder it belongs to.
+    """Reads one WfFormat or DAX file, gzipped or not, as its suffix says; see `opened`.
 
     Raises:
         InputError: the file cannot be read, or is no such file.

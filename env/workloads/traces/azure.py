@@ -53,15 +53,7 @@ Key = tuple[str, ...]
 
 
 class Azure2019(Strict):
-    """A day of the trace of 2019, or an excerpt: invocations a minute and percentiles.
-
-    Attributes:
-        path: folder of the three files; each may also be there gzipped, as `<name>.gz`.
-        invocations: name of the file of invocations a minute.
-        durations: name of the file of duration percentiles.
-        memory: name of the file of memory percentiles; null where a day has none: it is drawn.
-        max_bytes: of a file, unpacked; a larger one is refused.
-    """
+    """A day of the trace of 2019, or an excerpt; conf/workload/azure2019.yaml explains each key."""
 
     kind: Literal["azure2019"]
     path: str
@@ -170,12 +162,7 @@ class Azure2019(Strict):
 
 
 class Azure2021(Strict):
-    """The trace of 2021: one row an invocation, with its duration.
-
-    Attributes:
-        path: the file, plain or gzipped.
-        max_bytes: of the file, unpacked; a larger one is refused.
-    """
+    """The trace of 2021: one row an invocation, with its duration."""
 
     kind: Literal["azure2021"]
     path: str
@@ -252,15 +239,8 @@ def _means(
 ) -> dict[Key, np.ndarray]:
     """Weighted means (K,) of the rows of each wanted key that has rows without a blank.
 
-    Ascending figures stay so: all are summed in one order.
-
-    Args:
-        keys: R, whose the rows are.
-        figures: (R, K), nan where blank.
-        weights: (R,), of a row beside other rows of its key.
-        wanted: keys of the functions that are invoked.
-        kind: what the figures are, for `counts`.
-        counts: is added to.
+    Ascending figures stay so: all are summed in one order. Keys, figures and weights are as
+    `_figures` gives them; `counts` is added to, under the name `kind`.
     """
     rows: dict[Key, list[int]] = defaultdict(list)
     blank = np.isnan(figures).any(axis=1)

@@ -19,19 +19,9 @@ Ratio = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class AzureLike(Strict):
-    """A made-up trace.
+    """A made-up trace; conf/workload/azure_like.yaml explains each number.
 
-    Attributes:
-        seed: of the trace. The sample drawn from it has its own.
-        functions: how many.
-        minutes: length of the trace.
-        daily_invocations: mean invocations of a function in a day.
-        most_daily_invocations: rates above are drawn again.
-        timers: share of the functions that are invoked at even intervals; the others' invocations
-            are a Poisson process.
-        median_duration: seconds, median duration of a function.
-        duration_spread: the `QUANTILES` of a function's durations over their median.
-        longest_duration: seconds, longer durations are cut to it.
+    A timer is invoked at even intervals; the invocations of other functions are a Poisson process.
     """
 
     kind: Literal["azure_like"]

@@ -21,11 +21,7 @@ COLUMN = re.compile(r"(?<=^In CSV column )#(\d+)")
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file.
-
-    Attributes:
-        path: of the file, UTF-8.
-        max_bytes: of the file, unpacked; a larger one is refused.
+    """A CSV file, UTF-8, of at most so many bytes when unpacked.
 
     Raises:
         InputError: from its methods, where the file cannot be read or is no such table.

@@ -30,12 +30,7 @@ Factor = Annotated[float, Field(gt=0, le=1e6)]
 
 
 class LogNormal(Strict):
-    """A log-normal distribution.
-
-    Attributes:
-        median: in the unit of what is drawn.
-        sigma: standard deviation of the natural logarithm.
-    """
+    """A log-normal distribution; sigma is the standard deviation of the natural logarithm."""
 
     median: float = Field(gt=0, le=1e9)
     sigma: float = Field(ge=0, le=20)
@@ -46,19 +41,7 @@ class LogNormal(Strict):
 
 
 class ProfileRules(Strict):
-    """Numbers of the rules that `annotate_functions` applies.
-
-    Attributes:
-        min_duration: seconds, shorter executions are raised to it.
-        min_memory: MB, smaller containers are raised to it.
-        max_memory: MB, larger containers are cut to it.
-        missing_memory: MB, drawn where no memory was measured.
-        memory_factor: [low, high], a container's memory over what its functions were measured to
-            use, log-uniform.
-        runtime_shares: weights, a function's runtime is drawn by.
-        cold_start_factor: [low, high], what a function's cold start is to that of a hello-world in
-            its runtime, log-uniform.
-    """
+    """Numbers of `annotate_functions`; conf/workload/annotation explains each."""
 
     min_duration: float = Field(gt=0, le=1e6)
     min_memory: Megabytes
@@ -89,11 +72,6 @@ def annotate_functions(
     - Parallelism: 1, for no trace says that a request keeps more than one core busy.
 
     The draws of a function depend on the seed and its name alone: it is the same in every sample.
-
-    Args:
-        recording: F functions.
-        rules: numbers of the rules.
-        seed: of the draws.
 
     Returns:
         The profiles, and how often each rule had to decide.

@@ -19,19 +19,10 @@ QUARTILES = 4
 
 
 class Sampling(Strict):
-    """Config group `workload/sampling`.
+    """Which part of a trace is played; conf/workload/sampling/default.yaml explains each key.
 
-    Attributes:
-        kind: `representative`, equal parts from the four quartiles of invocation frequency;
-            `rare`, the least invoked; `random`, any. The frequency is that of the whole trace.
-        functions: how many; all there are, if fewer.
-        start: minutes from the begin of the trace to that of the window.
-        minutes: length of the window in the simulation.
-        history: minutes of the trace before the window that a policy may learn from; null: all.
-        ratio: share of the requests that is kept, each by its draw: the requests of a smaller ratio
-            are among those of a larger one.
-        compression: minutes of the trace that pass in one of the simulation. A sample of rare
-            functions loads a cluster only when their requests are moved together.
+    The frequency of invocation is that of the whole trace. The requests of a smaller ratio are
+    among those of a larger one.
     """
 
     kind: SampleKind
@@ -58,14 +49,8 @@ def choose_functions(
 ) -> np.ndarray:
     """Positions of the sampled functions, ascending; all of them, where there are not more.
 
-    Functions are ranked by invocations, equal ones in a drawn order; the quartiles are quarters of
-    that ranking. What does not divide by four goes to the rarer quartiles.
-
-    Args:
-        invocations: int64 (F,), how often each function is invoked.
-        kind: of the sample.
-        count: functions to choose.
-        rng: for everything drawn.
+    Functions are ranked by `invocations`, int64 (F,), equal ones in a drawn order; the quartiles
+    are quarters of that ranking. What does not divide by four goes to the rarer quartiles.
     """
     everyone = len(invocations)
     if count >= everyone:
@@ -91,14 +76,7 @@ def play(
     """Requests of the minutes from `first` up to `last` of a trace, made a minute at a time.
 
     The draws of a minute depend on the seed and its number alone: a request is the same in every
-    window.
-
-    Args:
-        invocations: of the sampled functions.
-        sampling: gives ratio, compression, and the begin of the window, which is time 0.
-        first: minute of the trace.
-        last: minute behind the last one.
-        seed: of what is drawn.
+    window. Time 0 is the begin of the window.
 
     Yields:
         `REQUEST` arrays, ascending in time; before the window time is negative.

@@ -34,16 +34,7 @@ SHORTEST_NAME = 8
 
 
 class TraceConfig(Strict):
-    """Config group `workload` of a trace: single functions and the requests for them.
-
-    Attributes:
-        seed: of the sample, the arrivals and durations, and of what the trace leaves open.
-        source: where the trace comes from.
-        sampling: which part of it is played.
-        annotation: rules for what the trace does not state.
-        tenants: who shares the cluster, each with one ticket: the owners of the functions or their
-            applications; None: there are no tenants.
-    """
+    """Single functions and requests for them; conf/workload/azure2019.yaml explains each key."""
 
     seed: int = Field(ge=0, lt=2**32)
     source: Annotated[Azure2019 | Azure2021 | AzureLike, Field(discriminator="kind")]
@@ -73,11 +64,7 @@ class TraceSample:
     turns_seed: int = 0
 
     def episode(self, core_speed: int) -> EpisodeWorkload:
-        """The window as workflows of one function each, with the work that is drawn.
-
-        Args:
-            core_speed: operations per second of the cluster's reference core.
-        """
+        """The window as workflows of one function each, with the work that is drawn."""
         profiles = self.window.profiles
         templates = profiles.templates(core_speed)
         requests = np.concatenate([np.zeros(0, REQUEST), *self.window.requests()])
@@ -206,11 +193,7 @@ def _nothing_arrives(ratio: float, where: str) -> InputError:
 
 
 def assumed_of_trace(workload: Mapping[str, Any]) -> Summary:
-    """What training draws from a trace with.
-
-    Args:
-        workload: the group `workload` with a `source`, in plain containers.
-    """
+    """What training draws from a trace with, by the group `workload` in plain containers."""
     config = validated(TraceConfig, workload, "workload")
     recording = _read(config.source, config.annotation.min_duration)
     _, drawn = annotate_functions(recording, config.annotation, config.seed)
@@ -225,12 +208,7 @@ def _read(source: Azure2019 | Azure2021 | AzureLike, min_duration: float) -> Rec
 
 
 def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
-    """A sample of a trace that is read already.
-
-    Args:
-        recording: what `config.source` gives.
-        config: the group `workload`; its window is in the trace.
-    """
+    """A sample of a trace that is read already; the window is in it."""
     sampling, seed, invocations = config.sampling, config.seed, recording.invocations
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(SAMPLE_KEY,)))
     frequencies = invocations.count(0, invocations.minutes)
