@@ -8,14 +8,19 @@ import pytest
 from agents.baseline import make_baselines
 from agents.scheduler import play
 from env.base.errors import InputError
-from env.score.greedy_play import Forks, buffers_of, play_greedy
+from env.score.greedy_play import Forks, buffers_of, play_greedy, trace_greedy
 from env.score.greedy_score import ScoreWeights
 from env.score.metrics import episode_metrics
-from env.score.reward import Objective
+from env.score.reward import Objective, cheapest_cost
+from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
+from env.sim.declared.recovery import Recovery
+from env.sim.declared.rules import Rules
+from env.sim.declared.server_changes import RandomFailures, Weibull
 from env.sim.state import history
 from env.sim.state.block import CHANGING
 from env.sim.view.raw_env import RawEnv
+from tests.agents.moments import TWO_TYPES, Fn, workflow
 from tests.env.sim.test_forecast import random_decision, random_env
 from tests.episodes import begun
 
@@ -135,3 +140,21 @@ def test_too_few_slots_are_an_error() -> None:
     with pytest.raises(InputError, match="more than 1 workflows are active in a rollout"):
         Forks(env.state, True, OBJECTIVE).of_nodes(4096, WEIGHTS)
     assert np.isfinite(Forks(env.state, False, OBJECTIVE).of_nodes(4096, WEIGHTS)).any()
+
+
+def test_the_reference_comes_to_its_end_where_functions_are_placed_again_and_again() -> None:
+    changes = RandomFailures(
+        kind="random",
+        failures=Weibull(shape=1.0, scale=30.0),
+        repairs=Weibull(shape=1.0, scale=5.0),
+    )
+    rules = Rules(changes=changes, recovery=Recovery(retries=50))
+    env = RawEnv.of(
+        Episode(EpisodeWorkload((0.0,) * 6, (workflow(Fn(50_000)),) * 6), TWO_TYPES, rules)
+    )
+    state = env.fork().state
+    trace, weights = np.zeros((7, 2)), WEIGHTS.by_objective(OBJECTIVE)
+    trace_greedy(state, weights, *buffers_of(state), OBJECTIVE.weights, cheapest_cost(state), trace)
+    play_slowly(env)
+    assert env.decisions > 6
+    assert trace[-1, 1] == pytest.approx(episode_metrics(env.state, OBJECTIVE)["J"])
