@@ -60,17 +60,16 @@ def in_decision(decision: Decision, function: Function | None = None) -> tuple[N
     have -1 of all. Cores are shared here: who has more threads than any node has cores asks for all
     cores of the largest.
     """
-    resources = decision.env.resources
+    labels, total, available, load, _ = decision.env.resources
     feasible = decision.rows["feasible"][:, None] > 0
-    total = np.where(feasible, resources.total, -1)
-    free = np.where(feasible, np.maximum(resources.available - resources.load, 0), -1)
+    total, free = np.where(feasible, [total, np.maximum(available - load, 0)], -1)
     demand = decision.env.demand(function or decision.function).copy()
-    cpu, memory = (resources.labels.index(label) for label in ("CPU", "memory"))
+    cpu, memory = labels.index("CPU"), labels.index("memory")
     demand[cpu] = min(demand[cpu], total[:, cpu].max())
     # What the memory rule gives of what is required, rounded up.
     given, required = int(decision.memory_alloc[0]), decision.function.memory_req
     demand[memory] = -(-demand[memory] * given // required)
-    return Nodes(resources.labels, total, free), demand
+    return Nodes(labels, total, free), demand
 
 
 def one_of(decision: Decision, nodes: Sequence[int] | np.ndarray) -> int:

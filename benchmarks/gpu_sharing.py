@@ -20,6 +20,7 @@ from agents.baseline import make_baselines
 from agents.scheduler import Decision
 from benchmarks.figures import print_figures
 from env.base.pipes import until_reader_leaves
+from env.resources.quantity import UNIT
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.declared.workflow_template import WorkflowTemplate
@@ -44,21 +45,22 @@ def world() -> tuple[ClusterConfig, list[WorkflowTemplate], np.ndarray]:
     cluster = cluster_from_config(config["cluster"], "cluster")
     source = workload_source(config["workflow"], config["workload"], cluster, 0)
     pool = source.pools["training"]  # type: ignore[union-attr]
-    functions, weights = [], []
-    for template, weight in zip(pool.templates, pool.weights, strict=True):
-        for fn_id in range(template.function_count):
-            function = WorkflowTemplate(
-                name=template.function_names[fn_id],
-                computation=np.array([int(FOREVER * cluster.single_core_speed)]),
-                memory_req=template.memory_req[[fn_id]],
-                parallelism=template.parallelism[[fn_id]],
-                edges=np.zeros((0, 2), np.int64),
-                data_bytes=np.zeros(0, np.int64),
-                resources={name: needs[[fn_id]] for name, needs in template.resources.items()},
-            )
-            functions.append(function)
-            weights.append(weight)
-    return cluster, functions, np.array(weights) / sum(weights)
+    counts = [template.function_count for template in pool.templates]
+    weights = np.repeat(np.array(pool.weights, float), counts)
+    functions = [
+        WorkflowTemplate(
+            template.function_names[fn_id],
+            np.array([int(FOREVER * cluster.single_core_speed)]),
+            template.memory_req[[fn_id]],
+            template.parallelism[[fn_id]],
+            edges=np.zeros((0, 2), np.int64),
+            data_bytes=np.zeros(0, np.int64),
+            resources={name: needs[[fn_id]] for name, needs in template.resources.items()},
+        )
+        for template in pool.templates
+        for fn_id in range(template.function_count)
+    ]
+    return cluster, functions, weights / weights.sum()
 
 
 class WithRoom(Decision):
@@ -77,14 +79,12 @@ class WithRoom(Decision):
 def allocated(rule: str, seed: int) -> float:
     """The share of all GPUs that is held once as many are needed as there are."""
     cluster, functions, weights = world()
-    has = sum(
-        kind.count * kind.numa_nodes * kind.offered(RESOURCE) for kind in cluster.server_types
-    )
-    rng = np.random.default_rng(seed)
+    kinds, rng = cluster.server_types, np.random.default_rng(seed)
+    has = sum(kind.count * kind.numa_nodes * kind.offered(RESOURCE) for kind in kinds)
     drawn, needed = [], 0.0
-    while needed * 10_000 < has:
+    while needed * UNIT < has:
         drawn.append(functions[rng.choice(len(functions), p=weights)])
-        needed += float(drawn[-1].resources.get(RESOURCE, np.zeros(1))[0])
+        needed += float(drawn[-1].resources.get(RESOURCE, [0])[0])
     drawn.append(functions[0])  # when it comes, all others have been placed
     env = RawEnv(np.arange(len(drawn), dtype=float).tolist(), drawn, cluster, seed)
     (scheduler,) = make_baselines([rule])

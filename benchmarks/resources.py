@@ -14,7 +14,6 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,18 +49,19 @@ UNITS = {
 }
 
 
-class Tasks(NamedTuple):
-    """Where each task goes, and what it needs."""
+def drawn_tasks() -> tuple[np.ndarray, np.ndarray]:
+    """Where each task goes, int64 (TASKS,), and what it needs, (TASKS, resources)."""
+    rng = np.random.default_rng(TASKS)
+    kinds = rng.integers(0, len(DEMANDS), TASKS)
+    return rng.integers(0, NODES, TASKS), DEMANDS[kinds].astype(np.int64)
 
-    nodes: np.ndarray  # int64 (T,)
-    needs: np.ndarray  # int64 (T, resources)
 
-    @classmethod
-    def drawn(cls, count: int) -> Tasks:
-        """The same for both sides."""
-        rng = np.random.default_rng(count)
-        kinds = rng.integers(0, len(DEMANDS), count)
-        return cls(rng.integers(0, NODES, count), DEMANDS[kinds].astype(np.int64))
+def compiled_play(nodes: np.ndarray, needs: np.ndarray) -> np.ndarray:
+    """Plays all tasks on empty nodes; returns what is left, (NODES, places)."""
+    left = np.tile(EMPTY, NODES)
+    taken, holder = np.zeros(RUNNING * len(EMPTY), np.int64), np.full(RUNNING, -1)
+    play(left, FIRST, nodes, needs, taken, holder)
+    return left.reshape(NODES, -1)
 
 
 @compiled_apart
@@ -84,17 +84,25 @@ def play(left, first, nodes, needs, taken, holder):
                 acquire(left, begin, count, needs[task, label], taken, place)
 
 
-def compiled_play(tasks: Tasks) -> Callable[[], np.ndarray]:
-    """A call that plays all tasks on empty nodes, and returns what is left: (NODES, places)."""
-    places = len(EMPTY)
-
-    def call() -> np.ndarray:
-        left = np.tile(EMPTY, NODES)
-        taken, holder = np.zeros(RUNNING * places, np.int64), np.full(RUNNING, -1)
-        play(left, FIRST, *tasks, taken, holder)
-        return left.reshape(NODES, places)
-
-    return call
+def plain_play(nodes: np.ndarray, needs: np.ndarray) -> np.ndarray:
+    """The same with lists."""
+    empty = [EMPTY[begin:end].tolist() for begin, end in pairwise(FIRST)]
+    left = [[list(units) for units in empty] for _ in range(NODES)]
+    held: list[list[tuple[list[int], int, int]]] = [[] for _ in range(RUNNING)]
+    for task, (node, demand) in enumerate(zip(nodes.tolist(), needs.tolist(), strict=True)):
+        slot = task % RUNNING
+        for units, place, amount in held[slot]:
+            units[place] += amount
+        held[slot] = []
+        for units, need in zip(left[node], demand, strict=True):
+            places = serving(units, need)
+            if places is None:
+                held[slot] = []
+                break
+            held[slot] += [(units, place, need // len(places)) for place in places]
+        for units, place, amount in held[slot]:
+            units[place] -= amount
+    return np.array([[units for own in node for units in own] for node in left])
 
 
 def serving(left: list[int], need: int) -> list[int] | None:
@@ -112,45 +120,14 @@ def serving(left: list[int], need: int) -> list[int] | None:
     return whole if len(whole) == need // UNIT else None
 
 
-def plain_play(tasks: Tasks) -> Callable[[], np.ndarray]:
-    """The same with lists."""
-    nodes, needs = tasks.nodes.tolist(), tasks.needs.tolist()
-    empty = [EMPTY[begin:end].tolist() for begin, end in pairwise(FIRST)]
-
-    def call() -> np.ndarray:
-        left = [[list(units) for units in empty] for _ in range(NODES)]
-        held: list[list[tuple[list[int], int, int]]] = [[] for _ in range(RUNNING)]
-        for task, (node, demand) in enumerate(zip(nodes, needs, strict=True)):
-            slot = task % RUNNING
-            for units, place, amount in held[slot]:
-                units[place] += amount
-            held[slot] = []
-            chosen = []
-            for units, need in zip(left[node], demand, strict=True):
-                places = serving(units, need)
-                if places is None:
-                    break
-                chosen.append((units, places, need))
-            else:
-                for units, places, need in chosen:
-                    amount = need // len(places)
-                    for place in places:
-                        units[place] -= amount
-                        held[slot].append((units, place, amount))
-        return np.array([[units for own in node for units in own] for node in left])
-
-    return call
-
-
-def nanoseconds(call: Callable[[], object], repeats: int) -> float:
+def nanoseconds(play_all: Callable[[np.ndarray, np.ndarray], object], repeats: int) -> float:
     """Of one task: the best of some repeats, after one to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
+    tasks, times = drawn_tasks(), []
+    for _ in range(1 + repeats):
         begin = time.thread_time_ns()
-        call()
+        play_all(*tasks)
         times.append(time.thread_time_ns() - begin)
-    return min(times) / TASKS
+    return min(times[1:]) / TASKS
 
 
 def hybrid_placements() -> float:
@@ -162,10 +139,9 @@ def hybrid_placements() -> float:
     times = [0.1 * number for number in range(PLACED)]
     env = RawEnv(times, [one] * PLACED, ClusterConfig(1_000, 1e9, 1e9, 1e9, (kind,)))
     (scheduler,) = make_baselines(["ray_hybrid"])
+    objective = Objective(time_weight=1.0, cost_weight=1.0)
     begin = time.perf_counter()
-    play_episode(
-        env, scheduler, Objective(time_weight=1.0, cost_weight=1.0), np.random.SeedSequence(0)
-    )
+    play_episode(env, scheduler, objective, np.random.SeedSequence(0))
     return PLACED / (time.perf_counter() - begin)
 
 
@@ -176,21 +152,12 @@ def ray_tasks() -> float:
     connect(None, num_cpus=2)
     try:
         empty = ray.remote(lambda: None)
-        ray.get([empty.remote() for _ in range(PLACED)])  # starts the workers
-        begin = time.perf_counter()
-        ray.get([empty.remote() for _ in range(PLACED)])
+        for _ in range(2):  # the first time starts the workers
+            begin = time.perf_counter()
+            ray.get([empty.remote() for _ in range(PLACED)])
         return PLACED / (time.perf_counter() - begin)
     finally:
         ray.shutdown()
-
-
-def measure(repeats: int) -> dict[str, float]:
-    """All figures, by the names in `UNITS`."""
-    tasks = Tasks.drawn(TASKS)
-    ours = nanoseconds(compiled_play(tasks), repeats)
-    peers = nanoseconds(plain_play(tasks), repeats)
-    figures = ours, peers, peers / ours, hybrid_placements(), ray_tasks()
-    return dict(zip(UNITS, figures, strict=True))
 
 
 @until_reader_leaves()
@@ -200,7 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args(arguments)
-    print_figures(measure(max(1, options.repeats)), UNITS, options.json)
+    ours, peers = (nanoseconds(each, options.repeats) for each in (compiled_play, plain_play))
+    figures = ours, peers, peers / ours, hybrid_placements(), ray_tasks()
+    print_figures(dict(zip(UNITS, figures, strict=True)), UNITS, options.json)
 
 
 if __name__ == "__main__":

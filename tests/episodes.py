@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from env.sim.check.validate import violations
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import write_episode
+from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
+from env.sim.episode.replay import differences, replayed
 from env.sim.view.raw_env import RawEnv
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
@@ -35,6 +38,18 @@ def written(env: RawEnv, path: Path) -> Path:
     """The file of a finished episode that was recorded; it is called as the file."""
     write_episode(path, episode_of(env, path.name.partition(".")[0], "a test"))
     return path
+
+
+def checked(env: RawEnv) -> EpisodeFile:
+    """What its file says; the validator finds nothing wrong, and a replay gives the same."""
+    recorded = episode_of(env, "episode", "a test")
+    recorded = EpisodeFile.model_validate_json(
+        recorded.model_dump_json(exclude_none=True, by_alias=True)
+    )
+    assert violations(recorded) == []
+    assert recorded.expected is not None
+    assert differences(replayed(recorded), recorded.expected) == []
+    return recorded
 
 
 def end(env: RawEnv) -> RawEnv:

@@ -233,19 +233,14 @@ def of_reference(contest: Contest, seed: int, recorded: EpisodeFile) -> Iterator
     workload = contest.sources[seed].evaluation_episode(0)
     reference = Repeated(Episode(workload, contest.cluster, rules), recorded)
     nodes = list(recorded.cluster.places)
-    expected = sorted(
-        (*(run.wf_id, run.fn_id), nodes[run.node], run.start_time, run.end_time)
+    expected = {
+        (run.wf_id, run.fn_id, nodes[run.node], run.start_time, run.end_time)
         for run in reference.runs
-    )
-    played = sorted(
-        (*run.function, run.place, run.start_time, run.end_time) for run in results.runs
-    )
-    for one, other in zip(expected, played, strict=False):
-        if one != other:
-            yield f"the reference runs {one}, the engine {other}"
-            return
-    if len(expected) != len(played):
-        yield f"the reference has {len(expected)} runs, the engine {len(played)}"
+    }
+    ours = {(*run.function, run.place, run.start_time, run.end_time) for run in results.runs}
+    if expected != ours or len(reference.runs) != len(results.runs):
+        alone, beside = sorted(expected - ours)[:1], sorted(ours - expected)[:1]
+        yield f"the reference alone has {alone}, the engine {beside}"
 
 
 def of_agents(arguments: list[str], seed: int) -> Iterator[str]:
@@ -272,16 +267,11 @@ def of_agents(arguments: list[str], seed: int) -> Iterator[str]:
             earned[name] += reward
     assert env.raw_env is not None
     weights = env.objective
-    due = weights.time_weight + weights.completion_weight - env_J(over)
+    J: float = next(iter(over.values()))["episode_metrics"]["J"]
+    due = weights.time_weight + weights.completion_weight - J
     for name, total in earned.items():
         if abs(total - due) > 1e-6 * max(1.0, abs(due)):
             yield f"{name} earned {total}, {due} is due"
-
-
-def env_J(infos: dict[str, Any]) -> float:
-    """J of an episode that has ended, from what `step` says of it."""
-    J: float = next(iter(infos.values()))["episode_metrics"]["J"]
-    return J
 
 
 def commit() -> str:
@@ -295,14 +285,14 @@ def outcome(seed: int) -> str:
     arguments = Drawing(seed).arguments()
     try:
         wrong = next(findings(arguments), None)
-    except InputError as error:
-        wrong = "several lines" if "\n" in str(error) else None
         if wrong is None:
+            return "played"
+    except InputError as error:
+        if "\n" not in str(error):
             return "refused"
+        wrong = "several lines"
     except Exception as error:  # any other is a finding
         wrong = f"{type(error).__name__}: {error}"
-    if wrong is None:
-        return "played"
     shown = " ".join(f"'{argument}'" for argument in arguments)
     return f"seed {seed}, commit {commit()}: {wrong}: evaluate.py {shown}"
 

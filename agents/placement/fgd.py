@@ -9,7 +9,6 @@ from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 from env.resources.instances import acquire
 from env.resources.quantity import UNIT
-from env.sim.view.resources import demands_of
 
 
 class Fgd(PlacementRule):
@@ -30,12 +29,12 @@ class Fgd(PlacementRule):
         growth = np.zeros(len(env.state.nodes), np.int64)
         if self.resource in (seen := env.resources).labels:
             label, left = seen.labels.index(self.resource), seen.left[self.resource]
-            demands, need = demands_of(env.state), env.demand(decision.function)
+            need = env.demand(decision.function)
             after = left.copy()
             for ids in after:
                 acquire(ids, 0, len(ids), need[label], np.zeros_like(ids), 0)
-            before = fragments(left, seen.available, demands, label)
-            growth = fragments(after, seen.available - need, demands, label) - before
+            before = fragments(left, seen.available, env.demands, label)
+            growth = fragments(after, seen.available - need, env.demands, label) - before
         each_tier = len(rows) // len(growth)
         room = decision.free_memory - decision.memory_alloc
         return decision.smallest(rows["waits"], np.repeat(growth, each_tier), np.abs(room))

@@ -42,7 +42,7 @@ class HybridSettings(Strict):
         share = int(len(free) * self.scheduler_top_k_fraction)
         return ids[: max(self.scheduler_top_k_absolute, share)]
 
-    def chosen(self, decision: Decision) -> int:
+    def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node, as `best` has it.
 
         Ray prefers the node that holds most of the data, else that of the driver; here it is the
@@ -54,7 +54,3 @@ class HybridSettings(Strict):
 
 class RayHybrid(HybridSettings, PlacementRule):
     """One of the best nodes by `HybridSettings`."""
-
-    def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
-        return self.chosen(decision)

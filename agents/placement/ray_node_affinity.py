@@ -37,11 +37,12 @@ class RayNodeAffinity(HybridSettings, PlacementRule):
     def choose(self, decision: Decision) -> int:
         """The row of a feasible NUMA node."""
         wish = wish_for(decision, self.functions)
-        if wish is None:
-            return self.chosen(decision)
-        target = decision.env.cluster_config.places.get(wish.node)
-        allowed = affine(*in_decision(decision), wish, target)
-        return self.chosen(decision) if allowed is None else one_of(decision, allowed)
+        if wish is not None:
+            target = decision.env.cluster_config.places.get(wish.node)
+            allowed = affine(*in_decision(decision), wish, target)
+            if allowed is not None:
+                return one_of(decision, allowed)
+        return super().choose(decision)
 
 
 def affine(

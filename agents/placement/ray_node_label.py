@@ -40,7 +40,7 @@ class RayNodeLabel(HybridSettings, PlacementRule):
         """The row of a feasible NUMA node."""
         wish = wish_for(decision, self.functions)
         if wish is None:
-            return self.chosen(decision)
+            return super().choose(decision)
         config = decision.env.cluster_config
         labels_of = {kind.name: kind.labels for kind in config.server_types}
         labels = [labels_of[server] for server, _, _ in config.places]

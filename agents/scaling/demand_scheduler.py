@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 UNIT: Final = 10_000
 Resources = Mapping[str, int]
@@ -17,9 +17,8 @@ Score = tuple[bool, int, float, float]
 """See `score_of`; the larger one is better."""
 
 
-@dataclass(frozen=True)
-class NodeType:
-    """What may be launched: its resources, and how many nodes there are at least and at most."""
+class NodeType(NamedTuple):
+    """What may be launched: its resources, and how many nodes there are at most and at least."""
 
     total: Resources
     most: int
@@ -28,34 +27,22 @@ class NodeType:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node that runs or is pending.
+    """A node that runs or is pending; of one that is pending all is available."""
 
-    Attributes:
-        type: name of its type.
-        total, available: resources, of a pending node both all that its type has.
-        idle: seconds.
-        running: whether it is more than pending.
-    """
-
-    type: str
+    type: str  # name of its type
     total: Resources
     available: Resources
-    idle: float = 0.0
+    idle: float = 0.0  # seconds
     running: bool = True
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is to be done: types to launch, nodes to terminate, demands that no node can take.
-
-    Attributes:
-        constrained: whether the constraint can be met.
-    """
+class Plan(NamedTuple):
+    """What is to be done: types to launch, nodes to terminate, demands that no node can take."""
 
     launches: list[str]
     terminations: list[Node]
     infeasible: list[Resources]
-    constrained: bool
+    constrained: bool  # whether the constraint can be met
 
 
 def plan(
@@ -82,19 +69,15 @@ def plan(
         for name, kind in types.items()
         for _ in range(kind.least - sum(node.type == name for node in given))
     ]
-    known, ends = _within_limits(types, missing + given, most)
-    filled, unmet, needed = _fill(types, known, constraint, most, empty=True)
+    limited, ends = _within_limits(types, missing + given, most)
+    filled, unmet, needed = _fill(types, limited, constraint, most, empty=True)
     if unmet:
-        filled, needed = known, []
-    known, infeasible, taking = _fill(types, filled, demands, most, empty=False)
+        filled, needed = limited, []
+    planned, infeasible, taking = _fill(types, filled, demands, most, empty=False)
     if idle_timeout is not None:
-        ends += _idle(types, known, ends, [*needed, *taking], idle_timeout)
-    return Plan(
-        [node.type for node in known if node not in given and node not in ends],
-        [node for node in ends if node in given],
-        infeasible,
-        not unmet,
-    )
+        ends += _idle(types, planned, ends, [*needed, *taking], idle_timeout)
+    launches = [node.type for node in planned if node not in given and node not in ends]
+    return Plan(launches, [node for node in ends if node in given], infeasible, not unmet)
 
 
 def score_of(total: Resources, left: Resources, taken: Sequence[Resources]) -> Score:

@@ -3,19 +3,14 @@
 import numpy as np
 
 from env.sim.state.block import State
-from env.sim.state.records import NONE
+from env.sim.state.records import NONE, SUBMITTED
+from env.sim.view.resources import waits_on_node
 
 
 def waiting(state: State) -> np.ndarray:
     """FUNCTION records of those that wait for a server or for memory."""
-    found = state.submitted["index"][: int(state.cluster[0]["queue_size"])].tolist()
-    declared = state.waiting[state.waiting["count"] > 0]
-    found += np.repeat(declared["first"], declared["count"]).tolist()
-    for index in state.nodes["first_waiting"][state.nodes["waiting_count"] > 0]:
-        while index != NONE:
-            found.append(int(state.containers[index]["function"]))
-            index = state.containers[index]["next"]
-    return state.functions[found]
+    functions = state.functions
+    return functions[(functions["state"] == SUBMITTED) | waits_on_node(functions)]
 
 
 def idle_seconds(state: State, server: int) -> float:

@@ -16,10 +16,10 @@ from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_secon
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.events.endings import bring_back, retire
+from env.sim.events.engine import stands_still
 from env.sim.node.fit import any_holds, need_of, short_of
 from env.sim.state.block import State
-from env.sim.state.records import DOWN, DRAINING, IN_SERVICE, INF, NONE
-from env.sim.state.tournament import earliest_node
+from env.sim.state.records import DOWN, DRAINING, IN_SERVICE, INF, NONE, SUBMITTED
 
 FEWER, SAME, MORE = range(3)
 FEATURES: Final = (
@@ -66,40 +66,36 @@ def apply(state: State, kind: int, row: int) -> None:
 @compiled_apart
 def fill(state: State, kind: int, rows: np.ndarray, mask: np.ndarray) -> None:
     """The features of each row, and which may be chosen."""
-    row, cores, memory, servers, node = rows[SAME], 0, 0, 0, NONE
-    for server in range(len(state.servers)):
-        record = state.servers[server]
+    row, servers, up, server = rows[SAME], 0, 0, NONE
+    for each in range(len(state.servers)):
+        record = state.servers[each]
         if record.type == kind:
-            servers += 1
-            node = record.first_node
+            servers, server = servers + 1, each
             row[FEATURE.draining] += record.condition == DRAINING
         if record.type == kind and record.condition == IN_SERVICE:
-            row[FEATURE.in_service] += 1
+            up += 1
             row[FEATURE.launching] += record.ready_time > state.cluster[0].time
             row[FEATURE.idle] += record.container_count == 0
-            for each in range(node, node + record.node_count):
-                cores += state.nodes[each].cpu
-                memory += state.nodes[each].memory
-                held = state.nodes[each].allocated_memory + state.nodes[each].waiting_memory
+            row[FEATURE.threads] += threads_on(state, each)
+            for node in range(record.first_node, record.first_node + record.node_count):
+                held = state.nodes[node].allocated_memory + state.nodes[node].waiting_memory
                 row[FEATURE.memory] += held
-                row[FEATURE.threads] += state.nodes[each].parallelism
-    nodes = servers * state.servers[state.nodes[node].server].node_count
-    must_join = see_waiting(state, kind, node, row)
-    row[FEATURE.threads] /= max(1, cores)
-    row[FEATURE.memory] /= max(1, memory)
+    like, count = state.nodes[state.servers[server].first_node], state.servers[server].node_count
+    must_join = see_waiting(state, kind, state.servers[server].first_node, row)
+    row[FEATURE.in_service] = up
+    row[FEATURE.threads] /= max(1, up) * count * like.cpu
+    row[FEATURE.memory] /= max(1, up) * count * like.memory
     for feature in range(FEATURE.in_service, FEATURE.draining + 1):
         row[feature] /= servers
-    row[FEATURE.waiting_threads] /= nodes * state.nodes[node].cpu
-    row[FEATURE.waiting_memory] /= nodes * state.nodes[node].memory
+    row[FEATURE.waiting_threads] /= servers * count * like.cpu
+    row[FEATURE.waiting_memory] /= servers * count * like.memory
     for feature in range(FEATURE.waiting, FEATURE.waiting_memory + 1):
         row[feature] = log_of(row[feature])
     row[FEATURE.servers] = log_of(servers) / LOG_20
     row[FEATURE.waiting] /= LOG_150
-    price = state.nodes[node].core_second_price
+    price = like.core_second_price
     row[FEATURE.core_price] = state.cluster[0].core_second_price / price if price > 0.0 else 1.0
-    row[FEATURE.launch_delay] = log_seconds(
-        state.servers[state.nodes[node].server].cold_start_latency
-    )
+    row[FEATURE.launch_delay] = log_seconds(state.servers[server].cold_start_latency)
     clip(row)
     for change in (FEWER, MORE):
         copy(row, rows[change])
@@ -115,25 +111,16 @@ def see_waiting(state: State, kind: int, node: int, row: np.ndarray) -> bool:
 
     Returns whether all stands still until the type gets a server.
     """
-    stands_still = state.nodes[earliest_node(state)].next_completion == INF
-    stands_still = stands_still and state.cluster[0].arrivals_left == 0
-    joins = False
-    place, queued = 0, state.options[0].queued == 1
-    declared = state.queue[0].first_that_waits if queued else NONE
-    while place < state.cluster[0].queue_size or declared != NONE:
-        count = 1
-        if place < state.cluster[0].queue_size:
-            function = state.submitted[place].index
-            place += 1
-        else:
-            function, count = state.waiting[declared].first, state.waiting[declared].count
-            declared = state.waiting[declared].next_that_waits
-        memory = need_of(state, function) if queued else state.functions[function].memory_req
+    still, joins = stands_still(state), False
+    for function in range(len(state.functions)):
+        if state.functions[function].state != SUBMITTED:
+            continue
+        memory = need_of(state, function)
         if short_of(state, node, function, memory, True) == NONE:
-            row[FEATURE.waiting] += count
-            row[FEATURE.waiting_threads] += count * state.functions[function].parallelism
-            row[FEATURE.waiting_memory] += count * memory
-            if stands_still and not any_holds(state, function, memory):
+            row[FEATURE.waiting] += 1
+            row[FEATURE.waiting_threads] += state.functions[function].parallelism
+            row[FEATURE.waiting_memory] += memory
+            if still and not any_holds(state, function, memory):
                 joins = joins or last_that_holds(state, function, memory) == kind
     return joins
 
@@ -159,6 +146,15 @@ def next_to_join(state: State, kind: int):
 
 
 @compiled
+def threads_on(state: State, server: int):
+    """Threads of all containers on a server."""
+    first, threads = state.servers[server].first_node, 0
+    for node in range(first, first + state.servers[server].node_count):
+        threads += state.nodes[node].parallelism
+    return threads
+
+
+@compiled
 def next_to_leave(state: State, kind: int):
     """The server that `fewer` retires: of those with the fewest threads the last one.
 
@@ -168,9 +164,7 @@ def next_to_leave(state: State, kind: int):
     for server in range(len(state.servers)):
         record = state.servers[server]
         if record.type == kind and record.condition == IN_SERVICE and record.absent == 1:
-            threads = 0
-            for node in range(record.first_node, record.first_node + record.node_count):
-                threads += state.nodes[node].parallelism
+            threads = threads_on(state, server)
             if best == NONE or threads <= fewest:
                 best, fewest = server, threads
     return best

@@ -40,7 +40,7 @@ class NodeResources:
         self._mode, self._with_ids = mode, with_ids
         self.instances: dict[str, Instances] = {}
         self.load = ResourceSet()
-        for label, units in total.amounts.items():
+        for label, units in total.items():
             self.set_capacity(label, units)
 
     @property
@@ -55,16 +55,13 @@ class NodeResources:
 
     def holds(self, demand: ResourceSet) -> bool:
         """Whether all of a demand can be met now; see `Instances.holds`."""
-        return all([self._of(label).holds(units) for label, units in demand.amounts.items()])
+        return all([self._of(label).holds(units) for label, units in demand.items()])
 
     def acquire(self, demand: ResourceSet) -> Taken | None:
         """Takes all of a demand, or nothing, and returns None."""
         if not self.holds(demand):
             return None
-        acquired = (
-            (label, self._of(label).acquire(need)) for label, need in demand.amounts.items()
-        )
-        return {label: taken for label, taken in acquired if taken is not None}
+        return {label: self.instances[label].take(units) for label, units in demand.items()}
 
     def release(self, taken: Taken) -> None:
         """Gives back what `acquire` returned."""

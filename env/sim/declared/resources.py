@@ -59,7 +59,6 @@ def named_arrays(
         first.append(first[-1] + ids)
     return {
         "named_first": np.array(first),
-        "named_cpu": np.array([int(CPU in names)]),
         "named_capacity": np.concatenate(places, axis=1).ravel(),
         "named_needs": needs(templates, names)[:, NAMED:].ravel(),
         "named_left": np.zeros(nodes * first[-1], np.int64),

@@ -13,11 +13,10 @@ from env.base.schema import Strict, nearest
 from env.sim.declared.bounds import LONGEST, Seconds
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.spot import Spot, read_trace
-from env.sim.state.change_records import PLANNED_CHANGE, SERVER_PLAN
+from env.sim.state.change_records import DRAIN, JOIN, LEAVE, PLANNED_CHANGE, SERVER_PLAN
 from env.sim.state.records import INF
 
-ACTIONS = ("join", "drain", "leave", "fail")
-"""In the order of their numbers in env/sim/state/change_records.py."""
+ACTIONS = {"join": JOIN, "drain": DRAIN, "leave": LEAVE, "fail": LEAVE}
 
 
 class ListedChange(Strict):
@@ -33,7 +32,7 @@ class ListedChange(Strict):
     def change(self) -> tuple[float, int, float]:
         """As the engine takes it: time, number of the action, seconds of notice or of repair."""
         seconds = self.notice if self.action == "drain" else self.repair
-        return self.time, ACTIONS.index(self.action), INF if seconds is None else seconds
+        return self.time, ACTIONS[self.action], INF if seconds is None else seconds
 
     @model_validator(mode="after")
     def _seconds_belong_to_the_action(self) -> Self:

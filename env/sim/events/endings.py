@@ -7,13 +7,7 @@ again even if somebody was to decide: who is next, and where there is room, may 
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.events.lease import (
-    account_of,
-    begin_lease,
-    cut_lease,
-    renew_lease_at,
-    start,
-)
+from env.sim.events.lease import account_of, begin_lease, cut_lease, renew_lease_at, start
 from env.sim.events.recovery import (
     count_out_of_service,
     join_submitted,
@@ -118,8 +112,7 @@ def leave_container(state: State, index: int, outcome: int) -> None:
             count_placed(state, function, -1)
             offer_again(state, function)
     give_back_container(state, index)
-    if state.options[0].queued == 1:
-        join_submitted(state)
+    join_submitted(state)
     if outcome == PREEMPTED and len(state.recovery) > 0 and state.recovery[0].data_lost == 1:
         run_again(state, slot)
 
@@ -245,8 +238,7 @@ def bring_back(state: State, server: int) -> None:
     if state.options[0].always_up == 1 and state.servers[server].expiration_time <= time:
         begin_lease(state, server, time)
         start(state, server, time)
-    if state.options[0].queued == 1:
-        join_submitted(state)
+    join_submitted(state)
     state.queue[0].due = state.options[0].queued
 
 
@@ -264,7 +256,6 @@ def skip_function(state: State, function: int) -> bool:
     if state.functions[function].state != PENDING:
         return False
     end_function(state, function, state.cluster[0].time, SKIPPED)
-    if state.options[0].queued == 1:
-        join_submitted(state)
+    join_submitted(state)
     state.queue[0].due = state.options[0].queued
     return True

@@ -100,15 +100,21 @@ def note_event(state: State) -> None:
 
 
 @compiled
+def stands_still(state: State) -> bool:
+    """Whether nothing runs, and nothing is to arrive."""
+    if state.cluster[0].arrivals_left > 0:
+        return False
+    return state.nodes[earliest_node(state)].next_completion == INF
+
+
+@compiled
 def is_stuck(state: State) -> bool:
-    """Whether nothing runs and nothing is to come, but for the leases of servers always up.
+    """Whether all stands still and nothing is to come, but for the leases of servers always up.
 
     A server that comes back counts if it holds something that waits; a tick, where a server is out
     of service, as whoever scales can bring it.
     """
-    if state.nodes[earliest_node(state)].next_completion < INF:
-        return False
-    if state.cluster[0].arrivals_left > 0:
+    if not stands_still(state):
         return False
     for position in range(state.cluster[0].timers_size):
         kind = state.timers[position].major
@@ -165,7 +171,7 @@ def fire(state: State):
         state.requests[slot].wf_id = state.queue[0].first_number + position
     note_event(state)
     error = arrive_next(state)
-    if error == 0 and state.options[0].queued == 1:
+    if error == 0:
         join_submitted(state)
     return error
 

@@ -42,8 +42,8 @@ def reset_recovery(state: State) -> None:
 
 @compiled_apart
 def join_submitted(state: State) -> None:
-    """Functions that are there to be placed wait in the central queue."""
-    while state.cluster[0].queue_size > 0:
+    """Functions that are there to be placed wait in the central queue, if there is one."""
+    while state.options[0].queued == 1 and state.cluster[0].queue_size > 0:
         index, time = state.submitted[0].index, state.submitted[0].time
         get(state, index)
         join_queue(state, index, time)
@@ -52,11 +52,17 @@ def join_submitted(state: State) -> None:
 @compiled
 def offer_again(state: State, function: int) -> None:
     """A function that has left its container is there to be placed again."""
-    if state.options[0].queued == 1:
-        only = state.waiting[state.functions[function].declared].alone
-        if only == 1:
-            stop_tracking(state, state.functions[function].slot)
+    if is_alone(state, function):
+        stop_tracking(state, state.functions[function].slot)
     offer(state, function, state.cluster[0].time)
+
+
+@compiled
+def is_alone(state: State, function: int) -> bool:
+    """Whether a function is all of its workflow, which then is not tracked while it waits."""
+    if state.options[0].queued == 0:
+        return False
+    return state.waiting[state.functions[function].declared].alone == 1
 
 
 @compiled_apart
@@ -149,8 +155,7 @@ def retry(state: State, function: int) -> None:
     if len(state.images) > 0:
         state.requests[function].joined_time = state.cluster[0].time
     offer_again(state, function)
-    if state.options[0].queued == 1:
-        join_submitted(state)
+    join_submitted(state)
 
 
 @compiled
@@ -193,12 +198,9 @@ def withdraw(state: State, function: int) -> None:
     if state.retried[function].backs_off == 1:
         stop_backing_off(state, function)
         return
-    queued, alone = state.options[0].queued == 1, False
-    if queued:
-        alone = state.waiting[state.functions[function].declared].alone == 1
-    if not queued or state.requests[function].aside == 1:
+    if state.options[0].queued == 0 or state.requests[function].aside == 1:
         get(state, function)
-        if alone:
+        if is_alone(state, function):
             track(state, state.functions[function].slot)
         return
     leave_queue(state, put_first(state, function))
@@ -210,13 +212,11 @@ def withdraw(state: State, function: int) -> None:
 @compiled_apart
 def holds_any_waiting(state: State, server: int) -> bool:
     """Whether a server, when it is empty, holds one of the functions that wait."""
-    first, queued = state.servers[server].first_node, state.options[0].queued == 1
+    node = state.servers[server].first_node  # the others have as much
     for function in range(len(state.functions)):
-        if state.functions[function].state == SUBMITTED:
-            memory = need_of(state, function) if queued else state.functions[function].memory_req
-            for node in range(first, first + state.servers[server].node_count):
-                if short_of(state, node, function, memory, True) == NONE:
-                    return True
+        waits, memory = state.functions[function].state == SUBMITTED, need_of(state, function)
+        if waits and short_of(state, node, function, memory, True) == NONE:
+            return True
     return False
 
 
@@ -224,16 +224,14 @@ def holds_any_waiting(state: State, server: int) -> bool:
 def lose_data(state: State, server: int) -> None:
     """The data of finished functions that lay on a server are lost; who is needed runs again."""
     workflows, functions = state.workflows, state.functions
+    for index in range(len(functions)):
+        ended = functions[index].state == FINISHED
+        if ended and state.nodes[functions[index].node].server == server:
+            state.retried[index].data_lost = 1
     for slot in range(len(workflows)):
         count = state.templates[workflows[slot].template].function_count
-        if workflows[slot].wf_id == NONE or workflows[slot].ended == count:
-            continue
-        first = slot * state.cluster[0].functions_per_slot
-        for index in range(first, first + count):
-            ended = functions[index].state == FINISHED
-            if ended and state.nodes[functions[index].node].server == server:
-                state.retried[index].data_lost = 1
-        run_again(state, slot)
+        if workflows[slot].wf_id != NONE and workflows[slot].ended < count:
+            run_again(state, slot)
 
 
 @compiled_apart
@@ -258,8 +256,7 @@ def run_again(state: State, slot: int) -> None:
     for index in range(first, first + count):
         if functions[index].state == PENDING and functions[index].unfinished_predecessors == 0:
             submit(state, index, state.cluster[0].time)
-    if state.options[0].queued == 1:
-        join_submitted(state)
+    join_submitted(state)
 
 
 @compiled

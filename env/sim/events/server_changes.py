@@ -9,7 +9,7 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.endings import bring_back, retire, set_condition, take_down
 from env.sim.state.block import State
-from env.sim.state.change_records import DRAIN, FAIL, JOIN
+from env.sim.state.change_records import DRAIN, JOIN
 from env.sim.state.draws import OFFSET, uniform, weibull
 from env.sim.state.records import DOWN, FOLLOW_UP, IN_SERVICE, INF, NONE, PLANNED
 from env.sim.state.timers import set_timer
@@ -32,7 +32,7 @@ def begin_changes(state: State) -> None:
 def begin_plan(state: State, server: int) -> None:
     """The plan of a server at time 0: at its beginning, or where its group is in the period."""
     plans = state.server_plans
-    plans[server].next = plans[server].broken = plans[server].draws = 0
+    plans[server].next = plans[server].draws = 0
     plans[server].begin = 0.0
     if plans[server].failure_shape > 0.0:
         set_timer(state, time_to_failure(state, server), PLANNED, server, 0)
@@ -89,15 +89,13 @@ def change_as_planned(state: State, server: int) -> None:
     """The change of a server that is due takes place; the next one is on the timers."""
     plans, time = state.server_plans, state.cluster[0].time
     if plans[server].failure_shape > 0.0:
-        seconds = 0.0
-        if plans[server].broken == 1:
+        if state.servers[server].condition == DOWN:
             bring_back(state, server)
             seconds = time_to_failure(state, server)
         else:
             take_down(state, server)
             shape, scale = plans[server].repair_shape, plans[server].repair_scale
             seconds = weibull(draw_of(state, server), shape, scale)
-        plans[server].broken = 1 - plans[server].broken
         set_timer(state, time + seconds, PLANNED, server, 0)
         return
     change = plans[server].first + plans[server].next
@@ -110,7 +108,7 @@ def change_as_planned(state: State, server: int) -> None:
         retire(state, server, seconds)
     else:
         take_down(state, server)
-        if action == FAIL and seconds < INF:
+        if seconds < INF:
             number = state.servers[server].follow_up
             set_timer(state, time + seconds, FOLLOW_UP, server, number)
 

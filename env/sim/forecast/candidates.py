@@ -21,8 +21,7 @@ from env.sim.node.projection import container_speed, fits_at, speed_share
 from env.sim.queue.tracking import all_that_wait, parallel_cores
 from env.sim.state.block import State
 from env.sim.state.containers import declared_left
-from env.sim.state.records import CANDIDATE, INF, NONE, RETRY
-from env.sim.state.timers import up_to_date
+from env.sim.state.records import CANDIDATE, INF, NONE, SUBMITTED
 
 
 @compiled
@@ -54,9 +53,10 @@ def update_finish_bounds(state: State) -> None:
     for position in range(cluster[0].queue_size):
         raise_by_rank(state, state.submitted[position].index)
     if cluster[0].backing_off > 0:
-        for position in range(cluster[0].timers_size):
-            if state.timers[position].major == RETRY and up_to_date(state, position):
-                raise_by_rank(state, state.timers[position].minor)
+        for function in range(len(state.functions)):
+            submitted = state.functions[function].state == SUBMITTED
+            if submitted and state.retried[function].backs_off == 1:
+                raise_by_rank(state, function)
     slowdown = flow_times = cores = 0.0
     declared = state.queue[0].first_that_waits
     while declared != NONE:

@@ -159,5 +159,7 @@ def suits(state: State, node: int, memory: int):
 
 @compiled
 def need_of(state: State, index: int):
-    """MB that a waiting function asks for: what its image was declared with."""
+    """MB that a function asks for: in the central queue, what its image was declared with."""
+    if state.options[0].queued == 0:
+        return state.functions[index].memory_req
     return state.images[state.waiting[state.functions[index].declared].image].memory

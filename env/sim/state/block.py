@@ -88,7 +88,6 @@ FIXED: Final = {
     "predecessors": records.EDGE,  # per function in ascending id
     "successors": records.EDGE,
     "named_first": INTEGER,  # (X + 1,), first place of resource x, and R
-    "named_cpu": INTEGER,  # (1,), 1 if the first of them is CPU
     "named_capacity": INTEGER,  # of a node of server type t from t * R on
     "named_needs": INTEGER,  # of resource x by declared function d at d * X + x
     "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)

@@ -10,8 +10,7 @@ import numpy as np
 # What a plan has a server do.
 JOIN: Final = 0  # it comes into service
 DRAIN: Final = 1  # it takes nothing new; it leaves when it is empty, or after `seconds`
-LEAVE: Final = 2
-FAIL: Final = 3  # it leaves, and is back after `seconds`
+LEAVE: Final = 2  # it goes down, and is back after `seconds`
 
 # Why a function has failed.
 PREDECESSOR: Final = 1  # one of its predecessors has
@@ -23,7 +22,7 @@ PLANNED_CHANGE = np.dtype(
     [
         ("time", np.float64),  # from time 0, or within the period
         ("action", np.int64),
-        ("seconds", np.float64),  # of DRAIN and FAIL; inf: for ever
+        ("seconds", np.float64),  # of DRAIN and LEAVE; inf: for ever
     ]
 )
 
@@ -40,7 +39,6 @@ SERVER_PLAN = np.dtype(
         ("repair_scale", np.float64),
         ("next", np.int64),  # change of the range
         ("begin", np.float64),  # of this period
-        ("broken", np.int64),  # 1: it has failed and is being repaired
         ("draws", np.int64),  # numbers drawn for it so far
     ]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ from env.sim.state.timers import set_timer
 from env.sim.view.hardware import Cluster
 from env.sim.view.played import Played
 from env.sim.view.recorded import Recorded
-from env.sim.view.resources import Resources, demand_of, left_of, resources_of
+from env.sim.view.resources import Resources, demands_of, left_of, resources_of
 from env.sim.view.workload import Function, Workload
 from env.tickets.amounts import exact
 
@@ -159,9 +160,16 @@ class RawEnv(Played):
         """What every NUMA node has of each resource at this moment, has left, and is asked for."""
         return resources_of(self.state, self._named)
 
+    @cached_property
+    def demands(self) -> np.ndarray:
+        """(D, L) what declared functions need of each resource, as in `resources`."""
+        return demands_of(self.state, self._named)
+
     def demand(self, function: Function) -> np.ndarray:
-        """(L,) what a function that has arrived needs of each resource, as in `resources`."""
-        return demand_of(self.state, self.function_index(function.wf_id, function.fn_id))
+        """(L,) what a function that has arrived needs of each resource; to be read only."""
+        index = self.function_index(function.wf_id, function.fn_id)
+        needed: np.ndarray = self.demands[self.state.functions[index]["declared"]]
+        return needed
 
     @property
     def workload(self) -> Workload:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from env.resources.quantity import UNIT
 from env.sim.declared.hardware import CPU
-from env.sim.node.waiting_load import sum_waiting
 from env.sim.state.block import State
+from env.sim.state.records import RUNNING
 
 
 class Resources(NamedTuple):
@@ -44,45 +45,47 @@ def left_of(state: State, named: int, empty: bool) -> np.ndarray:
     return np.array(rows[:, first:end])
 
 
-def resources_of(state: State, labels_named: tuple[str, ...]) -> Resources:
-    """Of all nodes at this moment; `labels_named` are those that functions declare."""
-    nodes = state.nodes
-    load = np.zeros((len(nodes), 2 + len(labels_named)), np.int64)
-    sum_waiting(state, load)
-    threads = nodes["parallelism"] * UNIT - load[:, 0]
-    total, free = np.zeros_like(load), np.zeros_like(load)
-    total[:, 0], total[:, 1] = nodes["cpu"] * UNIT, nodes["memory"] * UNIT
-    free[:, 0] = np.maximum(total[:, 0] - threads, 0)
-    free[:, 1] = np.maximum(total[:, 1] - nodes["allocated_memory"] * UNIT, 0)
-    left = {}
-    for named, label in enumerate(labels_named):
-        rows = left_of(state, named, False)
-        total[:, 2 + named] = left_of(state, named, True).sum(axis=1)
-        free[:, 2 + named] = rows.sum(axis=1)
-        left[label] = rows
-    labels = (CPU, "memory", *(label for label in labels_named if label != CPU))
-    total, free, load = (_with_cpu(state, each) for each in (total, free, load))
-    return Resources(labels, total, free, load, left)
+def waits_on_node(functions: np.ndarray) -> np.ndarray:
+    """Which FUNCTION records have been placed, and wait for memory or named resources: bool."""
+    waits: np.ndarray = (functions["state"] == RUNNING) & np.isnan(functions["start_time"])
+    return waits
 
 
-def demand_of(state: State, function: int) -> np.ndarray:
-    """(L,) what a function needs of each resource; its index is that in `state.functions`."""
-    declared = int(state.functions[function]["declared"])
-    return demands_of(state, slice(declared, declared + 1))[0]
+def resources_of(state: State, names: Sequence[str]) -> Resources:
+    """Of all nodes at this moment; `names` are those of the named resources."""
+    nodes, waiting = state.nodes, state.functions[waits_on_node(state.functions)]
+    threads = nodes["parallelism"].copy()  # of what waits, too
+    np.subtract.at(threads, waiting["node"], waiting["parallelism"])
+    left = {name: left_of(state, named, False) for named, name in enumerate(names)}
+    has = [left_of(state, named, True).sum(axis=1) for named in range(len(names))]
+    total = np.column_stack([nodes["cpu"] * UNIT, nodes["memory"] * UNIT, *has])
+    free = [each.sum(axis=1) for each in left.values()]
+    used = np.column_stack([threads, nodes["allocated_memory"]]) * UNIT
+    available = np.column_stack([np.maximum(total[:, :2] - used, 0), *free])
+    load = np.zeros_like(total)
+    named = _named_needs(state, names)[waiting["declared"]]
+    basis = np.column_stack([waiting["parallelism"], waiting["memory_alloc"]]) * UNIT
+    np.add.at(load, waiting["node"], np.concatenate([basis, named], axis=1))
+    labels = (CPU, "memory", *(name for name in names if name != CPU))
+    total, available, load = (_with_cpu(names, each) for each in (total, available, load))
+    return Resources(labels, total, available, load, left)
 
 
-def demands_of(state: State, declared: slice = slice(None)) -> np.ndarray:
+def demands_of(state: State, names: Sequence[str]) -> np.ndarray:
     """(D, L) what declared functions need of each resource."""
-    own = state.template_functions[declared]
-    count = len(state.template_functions)
-    named = state.named_needs.reshape(count, -1 if len(state.named_needs) else 0)[declared]
+    own = state.template_functions
     basis = np.column_stack([own["parallelism"], own["memory_req"]]) * UNIT
-    return _with_cpu(state, np.concatenate([basis, named], axis=1))
+    return _with_cpu(names, np.concatenate([basis, _named_needs(state, names)], axis=1))
 
 
-def _with_cpu(state: State, amounts: np.ndarray) -> np.ndarray:
+def _named_needs(state: State, names: Sequence[str]) -> np.ndarray:
+    """(D, X) what declared functions need of named resources."""
+    return state.named_needs.reshape(len(state.template_functions), len(names))
+
+
+def _with_cpu(names: Sequence[str], amounts: np.ndarray) -> np.ndarray:
     """Amounts of cores, memory and named resources; CPU takes the place of cores if it is named."""
-    if state.named_cpu[0]:
-        amounts[..., 0] = amounts[..., 2]
-        return np.delete(amounts, 2, axis=-1)
+    if CPU in names:
+        amounts[:, 0] = amounts[:, 2]
+        amounts = np.delete(amounts, 2, axis=1)
     return amounts

@@ -5,7 +5,6 @@ Cases: python/ray/autoscaler/v2/tests/test_scheduler.py of Ray 2.60.0.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,8 +111,8 @@ def drawn(rng: np.random.Generator) -> tuple[object, ...]:
     types, nodes = {}, []
     for place in range(rng.integers(1, 5)):
         total = {name: rng.integers(0, 9) for name in names if rng.random() < 0.6} or {"CPU": 4}
-        kind = NodeType(units(total), int(rng.integers(1, 6)))
-        types[f"t{place}"] = replace(kind, least=int(rng.integers(0, min(3, kind.most + 1))))
+        limit = int(rng.integers(1, 6))
+        types[f"t{place}"] = NodeType(units(total), limit, int(rng.integers(0, min(3, limit + 1))))
         for _ in range(rng.integers(0, 6)):
             running = rng.random() < 0.7
             share = {name: rng.integers(0, 8 * most + 1) / 8 for name, most in total.items()}

@@ -29,7 +29,7 @@ def test_which_resources_have_ids() -> None:
     for label in ("GPU", "fpga"):
         with pytest.raises(InputError, match=f"^{label}: 1.5 is refused"):
             today.acquire(ResourceSet.of(**{label: 1.5}))
-    for label in total.amounts:
+    for label in total:
         with pytest.raises(InputError, match=f"^{label}: 1.5 is refused"):
             NodeResources(total, "2019").acquire(ResourceSet.of(**{label: 1.5}))
 

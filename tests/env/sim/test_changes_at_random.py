@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 
 from agents.baseline import make_baselines
-from env.sim.check.validate import violations
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
 from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Rules
 from env.sim.declared.server_changes import ListedChanges, RandomFailures
-from env.sim.episode.model import EpisodeFile
-from env.sim.episode.recording import episode_of
-from env.sim.episode.replay import differences, replayed
 from env.sim.view.raw_env import RawEnv
+from tests.episodes import checked
 from tests.recorded_worlds import (
     CLUSTER,
     DIAMOND,
@@ -105,32 +102,19 @@ def phase(run: np.void) -> str:
     return "waiting" if passed > 1e-9 else "at once"
 
 
-def checked(seed: int) -> tuple[RawEnv, EpisodeFile]:
-    """An episode that has been played, validated and replayed."""
-    env = played(RawEnv.of(episode(seed), record=True))
-    recorded = EpisodeFile.model_validate_json(
-        episode_of(env, f"seed {seed}", "").model_dump_json(exclude_none=True, by_alias=True)
-    )
-    assert violations(recorded) == [], seed
-    assert recorded.expected is not None
-    assert differences(replayed(recorded), recorded.expected) == [], seed
-    return env, recorded
-
-
 def check_many(seeds: list[int]) -> None:
     """All of them, and that everything that can happen does."""
     phases: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     again = 0
     for seed in seeds:
-        env, recorded = checked(seed)
-        assert recorded.expected is not None
+        env = played(RawEnv.of(episode(seed), record=True))
+        results = checked(env).expected
+        assert results is not None
         phases.update(phase(run) for run in env.runs[env.runs["outcome"] == 2])
-        reasons.update(row.reason for row in recorded.expected.unfinished)
-        completed = Counter(
-            run.function for run in recorded.expected.runs if run.outcome == "completed"
-        )
-        again += sum(times > 1 for times in completed.values())
+        reasons.update(row.reason for row in results.unfinished)
+        completed = Counter(run.function for run in results.runs if run.outcome == "completed")
+        again += max(completed.values(), default=0) > 1
     starts = {"server_start_time", "cold_start_time", "data_transfer_time"}
     assert phases.keys() >= {*starts, "running", "waiting"}, phases
     assert reasons.keys() == {"retries", "predecessor", "no server"}, reasons

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, cycle, pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,16 @@ from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
-from env.sim.check.validate import violations
-from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.server_changes import ListedChanges, RandomFailures
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
-from env.sim.episode.replay import differences, replayed
 from env.sim.state.records import DOWN
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
+from tests import episodes
 from tests.env.small import functions
 
 ONE = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 1, 3.6, 0.0, 1, 1, 100),))
@@ -51,26 +48,29 @@ def begun(
     templates: tuple[WorkflowTemplate, ...] = (TEN_MINUTES,),
     cluster: ClusterConfig = ONE,
     lease: Lease = ALWAYS,
+    seed: int = 0,
     **recovery: Any,
 ) -> RawEnv:
     """An episode in which workflows arrive at 0 and servers change."""
     changes = ListedChanges.model_validate({"kind": "listed", "events": events})
     rules = Rules(lease=lease, changes=changes, recovery=Recovery.model_validate(recovery))
-    workload = EpisodeWorkload((0.0,) * len(templates), templates)
-    return RawEnv.of(Episode(workload, cluster, rules), record=True)
+    return world(rules, *templates, cluster=cluster, seed=seed)
+
+
+def world(
+    rules: Rules, *templates: WorkflowTemplate, cluster: ClusterConfig = ONE, seed: int = 0
+) -> RawEnv:
+    """An episode in which workflows arrive at 0."""
+    times = [0.0] * len(templates)
+    return episodes.begun(times, templates, cluster, record=True, rules=rules, turns_seed=seed)
 
 
 def ended(env: RawEnv, *servers: int) -> RawEnv:
     """The same, played on some servers one after the other, the last one again and again."""
-    for turn in range(100):
-        if env.done:
-            break
-        env.step("s", servers[min(turn, len(servers) - 1)] if servers else 0, 0, 1)
-    document = episode_of(env, "a test", "").model_dump(exclude_none=True, by_alias=True)
-    recorded = EpisodeFile.model_validate(document)
-    assert recorded.expected is not None
-    assert violations(recorded) == []
-    assert differences(replayed(recorded), recorded.expected) == []
+    turns = chain(servers or [0], repeat(servers[-1] if servers else 0))
+    while not env.done:
+        env.step("s", next(turns), 0, 1)
+    episodes.checked(env)
     return env
 
 
@@ -119,9 +119,7 @@ def test_back_off_doubles_and_retries_end() -> None:
 def test_jitter_is_drawn_from_the_seed() -> None:
     waits = []
     for seed in range(50):
-        env = begun(fail(10.0, 0.0), backoff={"wait": 4.0, "jitter": 0.5})
-        workload = replace(env.episode.workload, turns_seed=seed)
-        env = ended(RawEnv.of(replace(env.episode, workload=workload), record=True))
+        env = ended(begun(fail(10.0, 0.0), seed=seed, backoff={"wait": 4.0, "jitter": 0.5}))
         waits.append(env.runs["dispatch_time"][1] - 10.0)
     assert 2.0 <= min(waits) < 2.5 < 5.5 < max(waits) <= 6.0
     assert np.mean(waits) == pytest.approx(4.0, abs=0.5)
@@ -218,19 +216,16 @@ def test_failures_are_the_same_whoever_plays_and_in_a_fork() -> None:
     law = {"shape": 1.0, "scale": 100.0}
     changes = RandomFailures.model_validate({"kind": "random", "failures": law, "repairs": law})
     rules = Rules(lease=ALWAYS, changes=changes, recovery=Recovery())
-    workload = EpisodeWorkload((0.0, 0.0), (TEN_MINUTES, functions(60_000)), turns_seed=5)
 
     def failures(*servers: int) -> list[Any]:
-        env = RawEnv.of(Episode(workload, TWO, rules), record=True)
-        for turn in range(1000):
-            if env.done:
-                break
-            if turn == 1:
-                env = env.fork()
-            free = [s for s in range(2) if env.state.servers[s]["condition"] == 0]
-            env.step("s", servers[turn % 2] if servers[turn % 2] in free else free[0], 0, 1)
-        history = env.history
-        return history[history["kind"] == 5][["time", "node", "flag"]].tolist()
+        env = world(rules, TEN_MINUTES, functions(60_000), cluster=TWO, seed=5)
+        turns = cycle(servers)
+        while not env.done:
+            env, server = env.fork(), next(turns)
+            free = np.flatnonzero(env.state.servers["condition"] == 0)
+            env.step("s", server if server in free else int(free[0]), 0, 1)
+        changed = env.history[env.history["kind"] == 5]
+        return changed[["time", "node", "flag"]].tolist()
 
     one, other = failures(0, 1), failures(1, 0)
     count = min(len(one), len(other))
@@ -239,14 +234,12 @@ def test_failures_are_the_same_whoever_plays_and_in_a_fork() -> None:
 
 def test_grid5000() -> None:
     """The first failures of many servers, and their repairs, have the quantiles of the laws."""
-    changes = RandomFailures.model_validate(
-        read_yaml(CONF / "changes" / "grid5000.yaml", "grid5000")
-    )
+    declared = read_yaml(CONF / "changes" / "grid5000.yaml", "grid5000")
+    changes = RandomFailures.model_validate(declared)
     kind = ServerType("s", 2000, 3.6, 0.0, 1, 1, 100)
     cluster = replace(ONE, server_types=(kind, ServerType("t", 1, 3.6, 0.0, 1, 1, 200)))
     rules = Rules(lease=ALWAYS, changes=changes, recovery=Recovery())
-    endless = functions(10**12)
-    env = RawEnv.of(Episode(EpisodeWorkload((0.0,), (endless,)), cluster, rules), record=True)
+    env = world(rules, functions(10**12), cluster=cluster)
     timers = env.state.timers[: int(env.state.cluster[0]["timers_size"])]
     first = timers["time"][timers["major"] == 8] / 3600.0
     quantiles = np.array([0.25, 0.5, 0.75])
@@ -270,10 +263,9 @@ def test_a_spot_trace(tmp_path: Path) -> None:
     """There from 100 s to 600 s of every 1,000: from any moment on, and two minutes' notice."""
     lease = spot(written(tmp_path, [0, 1, 1, 1, 1, 1, 0, 0, 0, 0]))
     rules = Rules(lease=lease, recovery=Recovery())
-    begins = set()
+    begins: set[float] = set()
     for seed in range(20):
-        workload = EpisodeWorkload((0.0,), (functions(300_000),), turns_seed=seed)
-        env = ended(RawEnv.of(Episode(workload, ONE, rules), record=True))
+        env = ended(world(rules, functions(300_000), seed=seed))
         rows = [(row.time, row.condition) for row in episode_of(env, "", "").changes]
         begins |= {time for time, _ in rows[:2]}
         joins = [time for time, condition in rows if condition == "in service"]
@@ -281,25 +273,16 @@ def test_a_spot_trace(tmp_path: Path) -> None:
         for told, left in pairwise(rows):
             if told[1] == "draining":
                 assert left[1] == "down" and left[0] - told[0] <= 120.0 + 1e-6
-        assert env.total_rent == pytest.approx(1.8 * len(leased(env)))
+        assert env.total_rent == pytest.approx(1.8 * (env.history["kind"] == 4).sum())
     assert len(begins) > 5
-
-
-def leased(env: RawEnv) -> list[Any]:
-    return [entry for entry in env.history if entry["kind"] == 4]
 
 
 def test_of_a_trace_of_several_instances_the_kth_server_is_there_above_k(tmp_path: Path) -> None:
     lease = spot(written(tmp_path, [1] * 50 + [2] * 50), notice=0.0)
     rules = Rules(lease=lease, recovery=Recovery())
-    workload = EpisodeWorkload((0.0,), (functions(1_000),))
-    there = [
-        RawEnv.of(Episode(replace(workload, turns_seed=seed), TWO, rules))
-        .state.servers["condition"]
-        .tolist()
-        for seed in range(20)
-    ]
-    assert {tuple(each) for each in there} == {(0, 0), (0, DOWN)}
+    envs = [world(rules, functions(1_000), cluster=TWO, seed=seed) for seed in range(20)]
+    there = {tuple(env.state.servers["condition"].tolist()) for env in envs}
+    assert there == {(0, 0), (0, DOWN)}
 
 
 @pytest.mark.parametrize(
@@ -315,7 +298,7 @@ def test_damaged_traces(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / "trace.json").write_text(content)
     rules = Rules(lease=spot(tmp_path / "trace.json"), recovery=Recovery())
     with pytest.raises(InputError, match=says) as raised:
-        RawEnv.of(Episode(EpisodeWorkload((0.0,), (CHAIN,)), ONE, rules))
+        world(rules, CHAIN)
     assert "\n" not in str(raised.value)
 
 
