@@ -11,6 +11,7 @@ from run.next_command import PROJECT
 
 LINES = {
     "env/base": 643,
+    "env/resources": 0,
     "env/tickets": 1232,
     "env/sim": 10267,
     "env/workloads": 3057,

@@ -147,7 +147,7 @@ class FinishedEpisode:
         accounts = state.ledger["lease_seconds"].reshape(len(state.servers), -1)
         rented = float(((accounts.sum(axis=1) + self.unpaid_seconds) * cores).sum())
         if len(state.recovery):
-            return (self._useful + self.work_lost) / rented
+            return (self._useful + self.work_lost) / rented if rented else np.nan
         work = state.templates["work"][state.arrivals["template"]] * drawn_shares(state)
         return float(work.sum()) / rented
 
@@ -208,7 +208,7 @@ class FinishedEpisode:
     def availability(self) -> float:
         out, time = self.total("out_of_service"), self.total("time")
         seconds = self.recovery("out_time") + out * (time - self.recovery("out_until"))
-        return 1.0 - seconds / (time * len(self.state.servers))
+        return 1.0 - seconds / (time * len(self.state.servers)) if time else np.nan
 
     def recovery(self, field: str) -> float:
         """A field of the record of recovery; NaN where no server changes by itself."""

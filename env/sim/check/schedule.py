@@ -1,8 +1,10 @@
 """A finished schedule as its episode file records it, indexed for the checks."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache, partial
+from operator import attrgetter
 
 from env.sim.declared.funding import Funding
 from env.sim.episode.model import EpisodeFile, Results, RunModel, ServerLeaseModel
@@ -28,6 +30,7 @@ class Schedule:
         types: of the servers, by name.
         declared: what each function needs.
         runs_of: the runs of each function, in the order of dispatch.
+        completed: those of them that completed.
         leases: of every server.
         loses_data: whether data of functions that have finished can be lost.
         losses: when data may be lost, or be needed again by one that is preempted (s).
@@ -40,8 +43,11 @@ class Schedule:
         self.cluster, self.declared = episode.cluster, episode.functions
         self.types = {kind.name: kind for kind in self.cluster.server_types}
         self.runs_of: dict[Function, list[RunModel]] = defaultdict(list)
+        self.completed: dict[Function, list[RunModel]] = defaultdict(list)
         for run in results.runs:
             self.runs_of[run.function].append(run)
+            if run.outcome == "completed":
+                self.completed[run.function].append(run)
         self.leases: dict[Server, ServerLeaseModel] = {
             (name, server): ServerLeaseModel(server_type=name, server_index=server, **UNUSED)
             for name, server, _ in self.cluster.places
@@ -68,8 +74,10 @@ class Schedule:
         known = []
         for source, size in edges:
             of_source = self.runs_of[run.workflow_id, source]
-            done = [each for each in of_source if each.outcome == "completed"] or of_source
-            known += [(each, size) for each in ([d for d in done if d.end_time <= by] or done)[-1:]]
+            done = self.completed[run.workflow_id, source] or of_source[-1:]
+            if done:
+                # Where none was done by then, the last of all.
+                known.append((done[bisect_right(done, by, key=attrgetter("end_time")) - 1], size))
         return known
 
 

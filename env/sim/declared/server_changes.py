@@ -37,7 +37,7 @@ class ListedChange(Strict):
     @model_validator(mode="after")
     def _seconds_belong_to_the_action(self) -> Self:
         if (self.notice is not None) != (self.action == "drain"):
-            raise ValueError(f"notice: {self.notice} found, action 'drain' alone has one")
+            raise ValueError(f"notice: {self.notice} found, action 'drain' has one, and no other")
         if self.repair is not None and self.action != "fail":
             raise ValueError(f"repair: {self.repair} found, action 'fail' alone has one")
         return self
@@ -99,7 +99,8 @@ def plans_of(
         allowed = [name for server, name in enumerate(names) if server not in of_spot]
         for place, event in enumerate(changes.events):
             if event.server not in allowed:
-                raise InputError(f"changes.events.{place}.server: {nearest(event.server, allowed)}")
+                known = nearest(event.server, allowed)
+                raise InputError(f"changes.events.{place}.server: '{event.server}', {known}")
             own[names.index(event.server)].append(event.change)
     if spot is not None and spot.trace is not None:
         trace = read_trace(spot.trace)
@@ -107,7 +108,8 @@ def plans_of(
             group, place = divmod(number, trace.width)
             own[server] = trace.changes(place, spot.notice)
             plans["failure_shape"][server], plans["period"][server] = 0.0, trace.period
-            plans["group"][server], absent[server] = group, max(trace.data) <= place
+            plans["group"][server] = group
+            absent[server] = not own[server] and min(trace.data) <= place
     plans["count"] = [len(each) for each in own]
     plans["first"] = np.cumsum(plans["count"]) - plans["count"]
     # Of one moment, what is listed first comes first.

@@ -60,7 +60,8 @@ class SpotTrace(Recorded):
     def changes(self, place: int, notice: float) -> list[tuple[float, int, float]]:
         """(time, action, seconds of notice) of the instance that is there above `place` others.
 
-        It is told `notice` seconds before it is taken, or when it comes if that is later.
+        It is told `notice` seconds before it is taken. What is there no longer than that never
+        takes anything, so it is left out.
         """
         there, gap = np.array(self.data) > place, self.metadata.gap_seconds
         before, changes = np.roll(there, 1), []
@@ -68,9 +69,9 @@ class SpotTrace(Recorded):
         for begin in np.flatnonzero(there & ~before).tolist():
             end = int(ends[np.searchsorted(ends, begin) % len(ends)])
             seconds = (end - begin) % len(there) * gap
-            told = min(notice, seconds)
-            changes.append((begin * gap, JOIN, 0.0))
-            changes.append(((begin * gap + seconds - told) % self.period, DRAIN, told))
+            if seconds > notice:
+                changes.append((begin * gap, JOIN, 0.0))
+                changes.append(((begin * gap + seconds - notice) % self.period, DRAIN, notice))
         return changes
 
 

@@ -205,7 +205,10 @@ def take_down(state: State, server: int) -> None:
 
 @compiled_apart
 def retire(state: State, server: int, notice: float) -> None:
-    """A server drains, and goes down once it is empty, or after `notice` seconds if not before."""
+    """A server drains, and goes down once it is empty, or after `notice` seconds if not before.
+
+    Where it drains already, the later notice counts.
+    """
     drain(state, server)
     if state.servers[server].condition != DRAINING:
         return
@@ -213,6 +216,7 @@ def retire(state: State, server: int, notice: float) -> None:
         take_down(state, server)
         return
     state.servers[server].retires = 1
+    state.servers[server].follow_up += 1
     if notice < INF:
         due, number = state.cluster[0].time + notice, state.servers[server].follow_up
         set_timer(state, due, FOLLOW_UP, server, number)

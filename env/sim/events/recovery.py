@@ -169,8 +169,6 @@ def stop_backing_off(state: State, function: int) -> None:
 def fail(state: State, function: int, reason: int) -> None:
     """A function that waits nowhere has failed, and all that follows it."""
     state.retried[function].reason = reason
-    left = state.functions[function].remaining_computation
-    lose_work(state, state.functions[function].computation - left)
     stop_asking(state, function)
     end_function(state, function, state.cluster[0].time, FAILED)
 

@@ -244,6 +244,8 @@ def note_end(state: State, index: int, slot: int, time: float, outcome: int) -> 
         count_placed(state, index, 1)
     if outcome == FAILED and len(state.recovery) > 0:
         state.recovery[0].failed += 1
+        kept = state.functions[index].computation - state.functions[index].remaining_computation
+        state.recovery[0].work_lost += kept / state.cluster[0].single_core_speed
         if state.retried[index].reason == 0:
             state.retried[index].reason = PREDECESSOR
 

@@ -183,7 +183,7 @@ SERVER = np.dtype(
         ("condition", np.int64),
         ("absent", np.int64),  # 1: it is not there at time 0
         ("retires", np.int64),  # 1: it goes down once it is empty
-        ("follow_up", np.int64),  # another whenever its condition changes
+        ("follow_up", np.int64),  # another whenever its condition or its notice changes
         ("first_node", np.int64),
         ("node_count", np.int64),
         ("ready_time", np.float64),  # since when it is up: when its last cold start ends
