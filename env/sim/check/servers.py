@@ -58,7 +58,7 @@ def _check_server(
     extended = any(run.outcome != "completed" for run in runs) or bool(down)
     begin, up, earlier, steps = 0.0, 0.0, np.zeros(2, int), np.zeros(2, int)
     end = np.full(2, math.inf if always else 0.0)
-    last = max(run.end_time for run in schedule.results.runs)
+    last = max((run.end_time for run in schedule.results.runs), default=0.0)
     there = list(_periods(changes, last))
     for run in runs:
         time = run.dispatch_time
