@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from env.base.errors import InputError
-from env.resources.quantity import UNIT, as_number, from_float
+from env.resources.quantity import as_number, from_float
 
 
 class ResourceSet(Counter[str]):
@@ -32,10 +32,6 @@ class ResourceSet(Counter[str]):
     def of(cls, **amounts: float) -> ResourceSet:
         """From plain numbers, as Ray reads them (`from_float`)."""
         return cls({label: from_float(amount) for label, amount in amounts.items()})
-
-    def floats(self) -> dict[str, float]:
-        """In plain numbers, by label."""
-        return {label: units / UNIT for label, units in self.items()}
 
     def __add__(self, other: Counter[str]) -> ResourceSet:  # type: ignore[override]
         """Label by label."""

@@ -187,22 +187,19 @@ def fire_other(state: State) -> None:
     if not valid:
         return
     state.cluster[0].time = time
+    # Changes are no events, and a replay of choices looks again at other moments.
+    if kind <= RETRY and kind != PATIENCE:
+        note_event(state)
     if kind == CHANGE:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
-        return
-    if kind == TICK:
+    elif kind == TICK:
         tick(state, time)
-        return
-    if kind == PLANNED:
+    elif kind == PLANNED:
         change_as_planned(state, number)
-        return
-    if kind == FOLLOW_UP:
+    elif kind == FOLLOW_UP:
         follow_up(state, number)
-        return
-    if kind != PATIENCE:  # a replay of choices looks again at other moments
-        note_event(state)
-    if kind == RETRY:
+    elif kind == RETRY:
         retry(state, number)
     elif kind == SLICE_END:
         end_slice(state, index)

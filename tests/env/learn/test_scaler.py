@@ -1,6 +1,5 @@
 """Autoscaled worlds: who scales is asked at ticks; servers launch, are paid, and leave."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -177,16 +176,12 @@ def test_ray_demand_launches_for_who_waits_and_ends_who_is_idle() -> None:
     assert changes == [(0.0, "down"), (30.0, "in service"), (90.0, "draining"), (90.0, "down")]
 
 
-def evaluated(in_process, *more: str) -> Sequence[str]:
+def evaluated(in_process, *more: str) -> list[str]:
+    """Who has played; their recorded episodes are valid and replay."""
     told = [*AUTOSCALED, "episodes=2", "record=1", "workload.arrivals.mean_gap=20", *more]
     assert in_process("evaluate", evaluation)(*told, "hydra.run.dir=run").code == 0
-    return read_all("run/episodes")
-
-
-def read_all(folder: str) -> list[str]:
-    """Names of the policies whose recorded episodes are valid and replay."""
     names = []
-    for path in sorted(Path(folder).glob("*.json")):
+    for path in sorted(Path("run/episodes").glob("*.json")):
         episode = read_episode(path)
         assert violations(episode) == []
         assert differences(replayed(episode), episode.expected) == []

@@ -1,9 +1,7 @@
 """Named resources: two functions that need the only gpu run one after the other, wherever."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,15 +14,13 @@ from env.sim.declared.hardware import ClusterConfig, ServerType, cluster_from_co
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
-from env.sim.episode.recording import episode_of
-from env.sim.episode.replay import replayed
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
 from tests.documents import refused_in_a_line
 from tests.env import small
 from tests.env.worlds import TINY, world
+from tests.episodes import checked
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
 GPU = replace(PLAIN, name="gpu", memory=2048, resources={"gpu": 1})
@@ -47,7 +43,7 @@ def started(env: RawEnv, *nodes: int) -> list[tuple[float | None, float | None]]
 
 
 @pytest.mark.parametrize("rules", [Rules(), QUEUED])
-def test_one_after_the_other(rules: Rules, tmp_path: Path) -> None:
+def test_one_after_the_other(rules: Rules) -> None:
     """Who needs none starts beside them; the server takes 10 s to start."""
     template = functions([2, 3, 4], gpu=[1, 1, 0])
     images = Images.by_name([template], 0.0)
@@ -56,10 +52,7 @@ def test_one_after_the_other(rules: Rules, tmp_path: Path) -> None:
     assert ends[:2] == [(10.0, 12.0), (12.0, 15.0)]
     # The queue is left in order, so there the third one waits behind the second.
     assert ends[2] == ((10.0, 14.0) if rules.order is None else (12.0, 16.0))
-    write_episode(tmp_path / "gpu.json", episode_of(env, "gpu", ""))
-    episode = read_episode(tmp_path / "gpu.json")
-    assert violations(episode) == [] and replayed(episode) == episode.expected
-    document = json.loads((tmp_path / "gpu.json").read_text())
+    document = checked(env).model_dump(exclude_none=True, by_alias=True)
     document["workflows"][0]["functions"][2]["resources"] = {"gpu": 1}
     broken = violations(EpisodeFile.model_validate(document))
     assert any("2 gpu are in use" in line for line in broken)
@@ -156,11 +149,12 @@ def sharing(**resources: Sequence[float]) -> WorkflowTemplate:
 
 
 @pytest.mark.parametrize("rules", [Rules(), QUEUED])
-def test_fractions_share_a_unit_and_are_not_put_together(rules: Rules, tmp_path: Path) -> None:
+def test_fractions_share_a_unit_and_are_not_put_together(rules: Rules) -> None:
     """0.7 and 0.5 split both units, 0.3 fills the first; 0.4 fits the second, then 1 waits."""
     template = sharing(GPU=[0.7, 0.5, 0.3, 0.4, 1])
     images = Images.by_name([template], 0.0)
-    env = RawEnv([0.0], [template], cluster := small.cluster_of(CARDS), rules=rules, images=images)
+    cluster = small.cluster_of(CARDS)
+    env = RawEnv([0.0], [template], cluster, record=True, rules=rules, images=images)
     for expected in ([10_000, 10_000], [3_000, 10_000], [3_000, 5_000], [0, 5_000], None):
         left = env.resources.left["GPU"].tolist()
         assert expected is None or left == [expected]
@@ -168,18 +162,10 @@ def test_fractions_share_a_unit_and_are_not_put_together(rules: Rules, tmp_path:
     ends = [own.completion_time for own in env.workload.workflows[0].functions]
     # The unit of 0.7 and 0.3 is whole again at 14 s: 10 s for the server, then 2 and 4 s.
     assert env.done and ends == [12.0, 13.0, 14.0, 15.0, 20.0]
-    env = RawEnv([0.0], [template], cluster, record=True, rules=rules, images=images)
-    started(env, *[0] * 5)
-    write_episode(tmp_path / "gpu.json", episode_of(env, "gpu", ""))
-    document = json.loads((tmp_path / "gpu.json").read_text())
-    assert document["cluster"]["server_types"][0]["resources_per_numa_node"] == {
-        "GPU": 2,
-        "license": 1.5,
-    }
+    document = checked(env).model_dump(exclude_none=True, by_alias=True)
+    (offers,) = (kind["resources_per_numa_node"] for kind in document["cluster"]["server_types"])
+    assert offers == {"GPU": 2, "license": 1.5}
     assert document["workflows"][0]["functions"][0]["resources"] == {"GPU": 0.7}
-    episode = read_episode(tmp_path / "gpu.json")
-    assert violations(episode) == [] and replayed(episode) == episode.expected
-    document["workflows"][0]["functions"][4]["resources"] = {"GPU": 1.0}
     document["workflows"][0]["functions"][3]["resources"] = {"GPU": 0.6}
     broken = violations(EpisodeFile.model_validate(document))
     assert any("2.1 GPU are in use" in line for line in broken)

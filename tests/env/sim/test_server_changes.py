@@ -48,20 +48,25 @@ def begun(
     templates: tuple[WorkflowTemplate, ...] = (TEN_MINUTES,),
     cluster: ClusterConfig = ONE,
     lease: Lease = ALWAYS,
+    time: float = 0.0,
     seed: int = 0,
     **recovery: Any,
 ) -> RawEnv:
-    """An episode in which workflows arrive at 0 and servers change."""
+    """An episode in which workflows arrive at a time and servers change."""
     changes = ListedChanges.model_validate({"kind": "listed", "events": events})
     rules = Rules(lease=lease, changes=changes, recovery=Recovery.model_validate(recovery))
-    return world(rules, *templates, cluster=cluster, seed=seed)
+    return world(rules, *templates, cluster=cluster, time=time, seed=seed)
 
 
 def world(
-    rules: Rules, *templates: WorkflowTemplate, cluster: ClusterConfig = ONE, seed: int = 0
+    rules: Rules,
+    *templates: WorkflowTemplate,
+    cluster: ClusterConfig = ONE,
+    time: float = 0.0,
+    seed: int = 0,
 ) -> RawEnv:
-    """An episode in which workflows arrive at 0."""
-    times = [0.0] * len(templates)
+    """An episode in which workflows arrive at a time."""
+    times = [time] * len(templates)
     return episodes.begun(times, templates, cluster, record=True, rules=rules, turns_seed=seed)
 
 
@@ -137,6 +142,8 @@ def test_where_no_server_is_left_and_none_comes_functions_fail(last: dict[str, A
     assert reasons_of(env) == [(0, 50.0, "no server")]
     env = ended(begun(last, event(80.0, "join")))
     assert env.time == 680.0 and reasons_of(env) == []
+    env = ended(begun(event(5.0, "leave"), time=7.0))  # nothing ever runs
+    assert reasons_of(env) == [(0, 7.0, "no server")]
 
 
 def test_failures_of_others_are_not_waited_for() -> None:
