@@ -292,6 +292,42 @@ def test_of_a_trace_of_several_instances_the_kth_server_is_there_above_k(tmp_pat
     assert there == {(0, 0), (0, DOWN)}
 
 
+def test_a_spot_server_that_is_never_there_for_longer_than_the_notice_is_never_there(
+    tmp_path: Path,
+) -> None:
+    lease = spot(written(tmp_path, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0]))
+    env = ended(world(Rules(lease=lease, recovery=Recovery()), TEN_MINUTES))
+    assert [each.reason for each in episode_of(env, "", "").expected.unfinished] == ["no server"]
+
+
+def test_a_server_can_be_told_to_drain_any_number_of_times() -> None:
+    env = ended(begun(*(event(10.0 * k, "drain", notice=1e5) for k in range(1, 41))))
+    assert env.runs["end_time"].tolist() == [600.0]
+
+
+def test_saved_work_is_lost_with_a_predecessor() -> None:
+    """B is killed and waits; A, whose data are lost meanwhile, is killed too often and fails."""
+    events = [fail(25.0, 1.0, "s 1"), fail(26.0, None), fail(30.0, 1.0, "s 1")]
+    events += [fail(time, 1.0, "s 1") for time in (1100.0, 2200.0)]
+    env = begun(
+        *events,
+        templates=(CHAIN,),
+        cluster=TWO,
+        checkpoint=1.0,
+        data_durability="server",
+        retries=1,
+        backoff={"wait": 1068.0},
+    )
+    env.step("s", 0, 0, 1)
+    env.step("s", 1, 0, 1)
+    while not env.done:
+        env.step("s", 1, 0, 1)
+    reasons = [each.reason for each in episode_of(env, "", "").expected.unfinished]
+    assert sorted(reasons) == ["predecessor", "retries"]
+    lost = episode_metrics(env.state, OBJECTIVE)["work_lost"]
+    assert lost == pytest.approx(env.runs["execution_time"].sum())
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -310,7 +346,7 @@ def test_damaged_traces(tmp_path: Path, content: str, says: str) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InputError, match=r"changes\.events\.0\.server: did you mean 's 0'"):
+    with pytest.raises(InputError, match=r"changes\.events\.0\.server: 's 9', did you mean 's 0'"):
         begun(fail(1.0, None, "s 9"))
     for wrong in (fail(-1.0, None), event(1.0, "drain"), event(1.0, "join", notice=1.0)):
         with pytest.raises(ValidationError):
