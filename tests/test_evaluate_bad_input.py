@@ -57,7 +57,7 @@ def test_bad_input_gets_one_line(case: str, command: Command, tmp_path: Path) ->
         ("no/such.yaml", "no/such.yaml: no such file"),
         ("srf+rollout", "'srf+rollout' plays on in copies"),
         ("stride", "'stride': tenants take turns by tickets, and workload.tenants holds none"),
-        ("sjf+", "baselines: '' is unknown, allowed: best_fit, "),
+        ("sjf+", "baselines: '' is unknown, allowed: autoscale_queue, "),
         (
             "stride+rr",
             "'stride+rr': within: Input tag 'rr' found using 'name' does not match any of the "
