@@ -42,6 +42,8 @@ from tests.reference_world import ReferenceWorld
 
 REFERENCES = ("best_of", "clairvoyant", "rollout")
 """Baselines that take seconds an episode."""
+SLICED = ("rr", "srtf")
+"""Those that cut functions into slices of 0.1 s."""
 OF_EVALUATION = ("baselines=", "seed=")
 """Arguments that training has not, or in another form."""
 LONGEST_RUN = 400
@@ -56,6 +58,8 @@ class Drawing:
         self.queued, self.funded = self.chance(0.5), self.chance(0.3)
         self.named, self.types = self.chance(0.3), int(self.rng.integers(1, 4))
         self.seed = seed
+        known = known_baselines(self.queued, self.funded)
+        self.player = self.one_of(*[name for name in known if name not in REFERENCES])
 
     def chance(self, share: float) -> bool:
         return bool(self.rng.random() < share)
@@ -67,9 +71,7 @@ class Drawing:
         """Of a whole configuration."""
         groups = (self.cluster(), self.workflows(), self.workload(), self.rules(), self.changes())
         arguments = [argument for group in groups for argument in group]
-        known = known_baselines(self.queued, self.funded)
-        player = self.one_of(*[name for name in known if name not in REFERENCES])
-        return [*arguments, f"baselines=[{player}]", f"seed={self.seed}"]
+        return [*arguments, f"baselines=[{self.player}]", f"seed={self.seed}"]
 
     def cluster(self) -> Iterator[str]:
         """One to three types; the first holds whatever functions need."""
@@ -108,8 +110,9 @@ class Drawing:
             yield assigned(f"+workflow.mix.w{index}", {"functions": functions, "edges": edges})
 
     def function(self) -> dict[str, Any]:
-        """A few seconds of work, one operation, or more than an hour."""
-        work = self.one_of(1, 10**6, 2_500_000, int(self.rng.integers(1, 10**7)), 4_000_000_000)
+        """A few seconds of work, one operation, or, not in slices of 0.1 s, more than an hour."""
+        longest = 10**7 if self.player in SLICED else 4_000_000_000
+        work = self.one_of(1, 10**6, 2_500_000, int(self.rng.integers(1, 10**7)), longest)
         memory, parallelism = self.one_of(1, 4, 8, 16), self.one_of(1, 2, 6)
         function = {"computation": work, "memory": memory, "parallelism": parallelism}
         if self.named and self.chance(0.7):
@@ -135,7 +138,7 @@ class Drawing:
         kind = self.one_of("none", "none", "listed", "random")
         if self.spot and kind == "listed":  # a spot server may not be listed
             kind = "none"
-        if kind == "none" and not self.spot:
+        if self.scaled or (kind == "none" and not self.spot):
             return
         yield f"changes={kind}"
         if kind == "random":
@@ -165,8 +168,8 @@ class Drawing:
     def rules(self) -> Iterator[str]:
         """Where functions wait, when servers are up, how long containers stay warm."""
         yield f"dispatch={'queued' if self.queued else 'immediate'}"
-        lease = self.one_of("hourly", "hourly", "always", "spot")
-        self.spot = lease == "spot"
+        lease = self.one_of("hourly", "hourly", "always", "spot", "autoscaled")
+        self.spot, self.scaled = lease == "spot", lease == "autoscaled"
         yield f"lease={lease}"
         charged = self.chance(0.5)
         if lease == "always":
@@ -174,9 +177,14 @@ class Drawing:
         if self.spot:
             yield f"lease.spot.share={self.one_of(0.5, 1.0)}"
             yield f"lease.spot.notice={self.one_of(0.0, 120.0)}"
+        elif self.scaled:
+            order = "fcfs+" if self.queued else ""
+            self.player = f"{order}autoscale_{self.one_of('queue', 'utilisation', 'ray')}"
+            yield f"lease.autoscale.every={self.one_of(1.0, 30.0)}"
+            yield f"lease.autoscale.least={self.one_of(0, 1)}"
         elif lease == "hourly" or charged:
             yield f"++lease.step={self.one_of(1.0, 60.0, 3600.0)}"
-        if lease != "always":
+        if lease in ("hourly", "spot"):
             yield f"lease.least={self.one_of(1, 60)}"
             if self.queued:
                 yield f"dispatch.patience={self.one_of(0.0, 5.0, 'null')}"

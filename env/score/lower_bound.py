@@ -23,7 +23,8 @@ def lower_bound(state: State, objective: Objective) -> float:
     come in whole steps, so even an episode of one moment pays the lowest price h of the fewest that
     can be leased. Where a server is free, it could do all the work.
 
-    Where all servers are always up, none starts cold; rent is that of one step of each, or none.
+    Where servers are always up, none starts cold; rent is that of one step of each that is there
+    from the start whatever happens, or none.
 
     Transfers, contention and memory only add to both. Not covered are speeds that floor to 0 and
     are raised to 1 operation/s, which gives a node that much more than its capacity.
@@ -39,7 +40,8 @@ def lower_bound(state: State, objective: Objective) -> float:
     cheapest = cheapest_cost(state)
     rent = 0.0
     if options["always_up"]:
-        rent = float(prices.sum()) if options["charged"] else 0.0
+        there = (state.servers["absent"] == 0) & (len(state.server_plans) == 0)
+        rent = float(prices[there].sum()) if options["charged"] else 0.0
     elif prices.min() > 0.0:
         paid = state.servers["hourly_rate"] * state.servers["lease_step"] / HOUR
         spot = (state.servers["step_price"] / paid).min()  # below 1 where some are cheaper

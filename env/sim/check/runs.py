@@ -91,7 +91,11 @@ def _check_again(schedule: Schedule, recovery: Recovery, runs: Sequence[RunModel
         if before.outcome == "killed":
             kills += 1
             least = recovery.backoff.least(kills)
-            if run.dispatch_time < before.end_time + least - slack(run.dispatch_time):
+            inputs = schedule.predecessors(run, run.dispatch_time)
+            # Who waits for data that are made again waits for these in place of the back-off.
+            made_again = any(before.end_time < each.end_time for each, _ in inputs)
+            early = run.dispatch_time < before.end_time + least - slack(run.dispatch_time)
+            if early and not made_again:
                 yield f"{run}: dispatched at {run.dispatch_time}, retry {kills} waits {least} s"
         elif before.outcome == "completed" and not any(
             change.server == before.server
