@@ -208,7 +208,7 @@ def bundles(real: RealRay, rng: np.random.Generator) -> Answer:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_ray_goes_where_ours_allow(name: str) -> None:
+def test_ray_goes_where_ours_allow(name: str, no_ray: None) -> None:
     real = RealRay(CLUSTERS[name])
     try:
         for policy in (hybrid, spread, affinity, label, bundles):
