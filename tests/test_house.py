@@ -13,7 +13,7 @@ LINES = {
     "env/base": 643,
     "env/resources": 384,
     "env/tickets": 1237,
-    "env/sim": 11679,
+    "env/sim": 11681,
     "env/workloads": 2851,
     "env/score": 893,
     "env/learn": 3233,
