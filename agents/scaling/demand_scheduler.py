@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-UNIT: Final = 10_000
+from env.resources.quantity import UNIT
+
 Resources = Mapping[str, int]
 Score = tuple[bool, int, float, float]
 """See `score_of`; the larger one is better."""

@@ -3,9 +3,10 @@
 import numpy as np
 
 from agents.rule_kinds import ScalingRule
-from agents.scaling.demand_scheduler import UNIT, Node, NodeType, Resources, plan
+from agents.scaling.demand_scheduler import Node, NodeType, Resources, plan
 from agents.scaling.servers import idle_seconds, waiting
 from agents.scheduler import Decision
+from env.resources.quantity import UNIT
 from env.sim.state.records import IN_SERVICE
 
 

@@ -9,9 +9,8 @@ from pydantic import AfterValidator, Field
 
 from env.base.schema import nothing_or
 from env.resources.quantity import Quantity
+from env.sim.state.records import LONGEST as LONGEST
 
-# 32 years: float64 still tells moments 1e-7 s apart.
-LONGEST: Final = 1e9
 # Bytes/s: at less, what one function reads may outlast any episode.
 LEAST_BANDWIDTH: Final = 1.0
 LARGEST_BANDWIDTH: Final = 1e18

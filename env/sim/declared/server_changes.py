@@ -37,7 +37,7 @@ class ListedChange(Strict):
     @model_validator(mode="after")
     def _seconds_belong_to_the_action(self) -> Self:
         if (self.notice is not None) != (self.action == "drain"):
-            raise ValueError(f"notice: {self.notice} found, action 'drain' has one, and no other")
+            raise ValueError(f"notice: {self.notice} found, 'drain' alone needs seconds of notice")
         if self.repair is not None and self.action != "fail":
             raise ValueError(f"repair: {self.repair} found, action 'fail' alone has one")
         return self

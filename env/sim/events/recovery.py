@@ -16,6 +16,7 @@ from env.sim.events.submissions import (
     end_if_over,
     fail_successors,
     get,
+    lose_work,
     offer,
     submit,
 )
@@ -26,7 +27,16 @@ from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
 from env.sim.state.change_records import NO_SERVER_LEFT, RETRIES
 from env.sim.state.draws import BACK_OFF, uniform
-from env.sim.state.records import FAILED, FINISHED, INF, NONE, PENDING, RETRY, SUBMITTED
+from env.sim.state.records import (
+    FAILED,
+    FINISHED,
+    INF,
+    LONGEST,
+    NONE,
+    PENDING,
+    RETRY,
+    SUBMITTED,
+)
 from env.sim.state.timers import set_timer
 
 
@@ -88,12 +98,6 @@ def count_out_of_service(state: State) -> None:
 
 
 @compiled
-def lose_work(state: State, operations: int) -> None:
-    """Operations that were done do not count."""
-    state.recovery[0].work_lost += operations / state.cluster[0].single_core_speed
-
-
-@compiled
 def work_left(state: State, function: int, left: int):
     """Operations that a killed function begins with, of which it had `left`.
 
@@ -145,7 +149,7 @@ def back_off(state: State, function: int):
         stream = BACK_OFF + state.functions[function].wf_id
         number = uniform(recovery[0].seed, stream, fn_id * (1 << 20) + attempt)
         wait *= 1.0 + recovery[0].jitter * (2.0 * number - 1.0)
-    return min(wait, 1e9)
+    return min(wait, LONGEST)
 
 
 @compiled_apart

@@ -244,10 +244,16 @@ def note_end(state: State, index: int, slot: int, time: float, outcome: int) -> 
         count_placed(state, index, 1)
     if outcome == FAILED and len(state.recovery) > 0:
         state.recovery[0].failed += 1
-        kept = state.functions[index].computation - state.functions[index].remaining_computation
-        state.recovery[0].work_lost += kept / state.cluster[0].single_core_speed
+        left = state.functions[index].remaining_computation
+        lose_work(state, state.functions[index].computation - left)
         if state.retried[index].reason == 0:
             state.retried[index].reason = PREDECESSOR
+
+
+@compiled
+def lose_work(state: State, operations: int) -> None:
+    """Operations that were done do not count."""
+    state.recovery[0].work_lost += operations / state.cluster[0].single_core_speed
 
 
 @compiled

@@ -11,6 +11,8 @@ import numpy as np
 INF: Final = np.inf
 NONE: Final = -1
 HOUR: Final = 3600.0
+# 32 years in seconds: float64 still tells moments 1e-7 s apart.
+LONGEST: Final = 1e9
 RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to another
 
 # States of a function.

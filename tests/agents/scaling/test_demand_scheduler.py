@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from agents.scaling.demand_scheduler import UNIT, Node, NodeType, Plan, plan, score_of
+from agents.scaling.demand_scheduler import Node, NodeType, Plan, plan, score_of
+from env.resources.quantity import UNIT
 
 Amounts = Mapping[str, float]
 
