@@ -88,12 +88,11 @@ def _check_server(
         end = steps * rules.step
     if always and changes:  # it is leased anew whenever it comes back
         paid = schedule.leases[server].lease_seconds / rules.step
-        # A step may begin at the moment at which it goes; who is killed was to be paid for longer.
+        # A step may begin at the moment at which it goes.
         least = sum(_steps(gone - first, rules, gone)[0] for first, gone in there)
         whole = (int((gone - first) / rules.step + SAME) for first, gone in there)
         most = sum(max(rules.least, 1 + steps) for steps in whole)
-        killed = any(run.outcome != "completed" for run in runs)
-        if rules.charged and (paid < least - SAME or (paid > most + SAME and not killed)):
+        if rules.charged and not least - SAME <= paid <= most + SAME:
             yield f"server {server[0]} {server[1]}: {paid:g} steps paid, {least} to {most} are due"
         return
     yield from _check_lease(schedule, server, runs, earlier + steps, end, extended)

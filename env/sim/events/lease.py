@@ -77,6 +77,8 @@ def extend_lease(state: State, server: int, tenant: int, time: float, steps: int
     starts = 1 if servers[server].expiration_time == -np.inf else 0
     begin = max(time, servers[server].expiration_time)
     servers[server].expiration_time = begin + seconds
+    if starts == 1:
+        servers[server].lease_begin = begin
     note_lease(state, server, starts, begin, begin + seconds, rent)
     servers[server].lease_number += 1
     charge(state, server, tenant, seconds, rent)
@@ -149,6 +151,7 @@ def begin_lease(state: State, server: int, time: float) -> None:
     """A server is up from `time` on, for nobody in particular: one step is paid, or it is free."""
     state.servers[server].ready_time = time
     if state.options[0].charged == 1:
+        state.servers[server].expiration_time = -np.inf
         extend_lease(state, server, NONE, time, state.servers[server].least_steps)
     else:
         state.servers[server].expiration_time = np.inf
@@ -157,9 +160,32 @@ def begin_lease(state: State, server: int, time: float) -> None:
 
 @compiled
 def cut_lease(state: State, server: int, time: float) -> None:
-    """A lease ends early; what was paid stays paid, and what is not paid is noted now."""
-    if state.servers[server].expiration_time == np.inf:
-        seconds = max(0.0, time - state.servers[server].ready_time)
-        charge(state, server, NONE, seconds, 0.0)
-    state.servers[server].expiration_time = min(state.servers[server].expiration_time, time)
+    """A lease ends early: steps that have not begun are paid back, and none beyond those due."""
+    end, begin = state.servers[server].expiration_time, state.servers[server].lease_begin
     state.servers[server].lease_number += 1
+    state.servers[server].expiration_time = min(end, time)
+    if end == np.inf:  # not paid for, and noted only now
+        charge(state, server, NONE, max(0.0, time - state.servers[server].ready_time), 0.0)
+        return
+    step = state.servers[server].lease_step
+    begun = max(state.servers[server].least_steps, math.ceil((time - begin) / step))
+    paid = round((end - begin) / step)
+    if end > time and begun < paid:
+        pay_back(state, server, time, paid - begun)
+
+
+@compiled
+def pay_back(state: State, server: int, time: float, steps: int) -> None:
+    """Takes steps off the ledger: from each tenant in proportion to what it has leased."""
+    first, behind = account_of(state, server, 0), account_of(state, server + 1, 0)
+    seconds = steps * state.servers[server].lease_step
+    rent = steps * state.servers[server].step_price
+    leased = state.ledger[first:behind]["lease_seconds"].sum()
+    for account in range(first, behind):
+        share = state.ledger[account].lease_seconds / leased
+        state.ledger[account].lease_seconds -= share * seconds
+        state.ledger[account].rent -= share * rent
+        state.ledger[account].energy -= share * seconds * state.servers[server].watts
+    note_lease(state, server, 0, time, time, -rent)
+    state.cluster[0].total_rent -= rent
+    state.log[0].rent -= rent

@@ -189,6 +189,7 @@ SERVER = np.dtype(
         ("first_node", np.int64),
         ("node_count", np.int64),
         ("ready_time", np.float64),  # since when it is up: when its last cold start ends
+        ("lease_begin", np.float64),  # only where it is paid for
         ("expiration_time", np.float64),  # -inf before the first lease
         ("lease_number", np.int64),  # another whenever the lease is extended or ends early
         ("container_count", np.int64),  # created and not completed

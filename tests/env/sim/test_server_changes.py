@@ -20,6 +20,7 @@ from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.server_changes import ListedChanges, RandomFailures
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.recording import episode_of
+from env.sim.state.history import leases_of
 from env.sim.state.records import DOWN
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
@@ -185,10 +186,14 @@ def test_a_server_that_joins_first_is_not_there_before() -> None:
     assert episode_metrics(env.state, OBJECTIVE)["availability"] == 1 - 30 / 1200
 
 
-def test_what_is_paid_stays_paid() -> None:
-    """By the hour from 0 and, after the failure at 10 s, again from 20 s."""
-    env = ended(begun(fail(10.0, 10.0), lease=Lease()))
-    assert env.total_rent == pytest.approx(2 * 3.6)
+@pytest.mark.parametrize(("step", "least", "paid"), [(3600.0, 1, 7200), (1.0, 60, 60 + 600)])
+def test_steps_that_have_begun_are_paid(step: float, least: int, paid: float) -> None:
+    """From 0 and, after the failure at 10 s, again from 20 s, for 600 s."""
+    env = ended(begun(fail(10.0, 10.0), lease=Lease(step=step, least=least)))
+    assert env.total_rent == pytest.approx(paid * 3.6 / 3600)
+    leases = leases_of(env.history)
+    assert [lease[1:3] for lease in leases] == [(0.0, 10.0), (20.0, 20.0 + max(step, 600.0))]
+    assert sum(lease[3] for lease in leases) == pytest.approx(env.total_rent)
 
 
 @pytest.mark.parametrize(
