@@ -106,6 +106,7 @@ def write_report(
         # On top is the first policy that was given; of baselines alone the best.
         "upper": min(learned or list(summary.kinds)[:1], key=list(summary.results["policy"]).index),
         "heights": palette.PHASE_HEIGHTS,
+        "killed": palette.KILLED_SHARE,
         "colours": len(palette.SERIES),
         "tenants": colours,
     }
@@ -144,6 +145,7 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
     """
     containers = timeline.containers
     columns = containers.select_dtypes("integer").to_dict("list")
+    columns["killed"] = containers["killed"].tolist()
     columns["submission_time"] = containers["submission_time"].round(3).tolist()
     for phase in PHASES:
         seconds = containers[phase.end] - containers[phase.begin]
@@ -157,6 +159,7 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         "workflows": [timeline.workflow_label(wf_id) for wf_id in range(len(timeline.templates))],
         "functions": [template.function_names for template in timeline.templates],
         "leases": timeline.leases.to_dict("records"),
+        "outages": timeline.outages.to_dict("records"),
         "nodes": [
             {
                 "name": f"{node.server} · N{node.node_id}",
