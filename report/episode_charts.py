@@ -78,8 +78,9 @@ def _gantt() -> Spec:
     Time is seconds, or less where idle time is folded; template/gantt.js writes it above the chart.
     Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `leases` and `outages`
     of servers (begin, end, top, bottom, server, condition, from, to, rent), `folds` (begin, end,
-    idle), `edges` between bands (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what
-    stands there, `rows`, how many there are, `until`, where time ends, and `times` of grid lines.
+    idle), `edges` between bands (row), `titles` (row, text). Parameters: `ticks`, the middles of
+    the bands, `names`, what stands there, `rows`, how many there are, `until`, where time ends, and
+    `times` of grid lines.
     """
     whole = {"nice": False, "zero": False}
     lines = {"orient": "top", "grid": True, "labels": False, "domain": False}
