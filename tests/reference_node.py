@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from env.sim.declared.hardware import ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
 
 
 @dataclass(eq=False)
@@ -109,12 +109,11 @@ class Node:
     `idle` containers stand in the order in which they became so.
     """
 
-    def __init__(
-        self, server: Server, number: int, single_core_speed: int, with_ids: Sequence[str] = ()
-    ) -> None:
-        self.server, self.number, self.single_core_speed = server, number, single_core_speed
-        self.cpu, self.memory, self.with_ids = server.kind.cpu, server.kind.memory, with_ids
-        self.left = {name: self._units(name) for name in (*server.kind.resources, "CPU")}
+    def __init__(self, server: Server, number: int, cluster: ClusterConfig) -> None:
+        self.server, self.number, kind = server, number, server.kind
+        self.cpu, self.memory, self.with_ids = kind.cpu, kind.memory, cluster.resources_with_ids
+        self.single_core_speed = kind.single_core_speed or cluster.single_core_speed
+        self.left = {name: self._units(name) for name in (*kind.resources, "CPU")}
         self.clock = self.cache_clock = 0.0
         self.admitted: list[Job] = []
         self.waiting: list[Job] = []

@@ -68,14 +68,12 @@ class ReferenceWorld:
         self.due = False
         self.numbers = count()
         self.server_cold_starts = self.container_cold_starts = 0
-        with_ids = self.cluster.resources_with_ids
         for kind in self.cluster.server_types:
-            speed = kind.single_core_speed or self.cluster.single_core_speed
             for _ in range(kind.count):
                 server = Server(kind, len(self.servers))
                 self.servers.append(server)
                 for _ in range(kind.numa_nodes):
-                    server.nodes.append(Node(server, len(self.nodes), speed, with_ids))
+                    server.nodes.append(Node(server, len(self.nodes), self.cluster))
                     self.nodes.append(server.nodes[-1])
                 if self.lease.kind == "always" and self.lease.charged:
                     self.pay(server, 0.0, 1)
