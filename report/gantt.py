@@ -81,11 +81,7 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:
-    """Writes `gantt_of` an episode as a .png file, which appears whole or not at all.
-
-    Raises:
-        NotDrawn: see there.
-    """
+    """Writes `gantt_of` an episode as a .png file, whole or not at all, or `NotDrawn`."""
     picture = draw({"gantt": gantt_of(timeline)})["gantt"]["png"]
     with written_whole(path) as temporary:
         temporary.write_bytes(picture)
