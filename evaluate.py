@@ -16,7 +16,11 @@ if TYPE_CHECKING:  # what takes time to import waits until all arguments are kno
 
 
 def prepared(job: Job) -> Program:
-    """The evaluation of a job, see `run.command.Prepare`."""
+    """The evaluation of a job.
+
+    Raises:
+        InputError: something in it cannot be evaluated.
+    """
     from evaluation.evaluation_run import Evaluation
     from run.ray_session import check_ray
 

@@ -17,7 +17,11 @@ FILE = "greedy_objective_searched.yaml"
 
 
 def prepared(job: Job) -> Program:
-    """The search of a job, see `run.command.Prepare`."""
+    """The search of a job.
+
+    Raises:
+        InputError: something in it cannot be searched.
+    """
     from env.base.schema import validated
     from evaluation.weight_search import SearchCommand
 

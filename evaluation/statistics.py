@@ -103,9 +103,16 @@ def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimat
 
 
 def count_needed(mean: Estimate, count: int, gap: float, confidence: float) -> float:
-    """How many values it takes until half the width of the interval of their mean is below `gap`.
+    """How many values of this spread it takes until the interval of their mean is short enough.
 
-    They spread like the `count` values of `mean`, two or more. Infinity is above `MOST_COUNTED`.
+    Args:
+        mean: of `count` values, two or more.
+        count: of the values so far.
+        gap: what half the width of the interval has to be below.
+        confidence: of the interval.
+
+    Returns:
+        Infinity: more than `MOST_COUNTED`.
     """
 
     def factor(number: int) -> float:

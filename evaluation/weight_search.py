@@ -90,7 +90,11 @@ class SearchCommand(Strict):
     variation: dict[str, Any]
 
     def training_episodes(self) -> TrainingEpisodes:
-        """The episodes that are played; or `InputError`: they are requests of a trace, or none."""
+        """The episodes that are played.
+
+        Raises:
+            InputError: there are none, or they are requests of a trace, whose work is drawn.
+        """
         if is_trace(self.workload):
             raise InputError("workload: weights are searched on workflows, found a trace")
         return TrainingEpisodes(dict(self))

@@ -81,7 +81,11 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:
-    """Writes `gantt_of` an episode as a .png file, whole or not at all, or `NotDrawn`."""
+    """Writes `gantt_of` an episode as a .png file, which appears whole or not at all.
+
+    Raises:
+        NotDrawn: see there.
+    """
     picture = draw({"gantt": gantt_of(timeline)})["gantt"]["png"]
     with written_whole(path) as temporary:
         temporary.write_bytes(picture)

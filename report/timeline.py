@@ -124,7 +124,11 @@ class Timeline:
 def read_timeline(
     path: str | os.PathLike[str], label_of: Mapping[str, str] | None = None
 ) -> Timeline:
-    """Replays an episode file, see `timeline_of`; or `InputError`: what is wrong with the file."""
+    """Replays an episode file, see `timeline_of`.
+
+    Raises:
+        InputError: one line with the file and what is wrong with it.
+    """
     episode = read_episode(path)
     with located(str(path)):
         return timeline_of(played(episode), episode.name, label_of)
@@ -259,9 +263,12 @@ def _outages(env: RawEnv, end: float) -> pd.DataFrame:
 def _use(
     node: NumaNode, containers: np.recarray, owners: np.ndarray, labels: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """times, CPU, memory and CPU by label of a node, see `NodeUse`, with the containers run there.
+    """times, CPU, memory and CPU by label of a node, see `NodeUse`.
 
-    `owners` are by workflow the index of its tenant's label, where there are `labels`.
+    Args:
+        node: of the cluster.
+        containers: that ran there.
+        owners: by workflow, the index of its tenant's label, where there are `labels`.
     """
     starts, ends = containers["start_time"], containers["completion_time"]
     times = np.unique(np.concatenate([[0.0], starts, ends]))

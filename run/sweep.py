@@ -20,7 +20,11 @@ SWEPT = (*WORLD, "agents", "policy")
 
 
 def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[Scenario]:
-    """The points of the sweep in a configuration with these overrides, last key varying fastest.
+    """The points of a sweep, the last key varying fastest.
+
+    Args:
+        config: of the command, in plain containers.
+        overrides: its arguments.
 
     Raises:
         InputError: `sweep` has another form, a key of it was typed too, or a point does not
