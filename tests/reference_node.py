@@ -49,9 +49,9 @@ class Job:
     memory_req: int
     resources: Mapping[str, Fraction]
     arrival: float
-    expected: float
-    rank: float
-    owner: tuple[str, Fraction] | None
+    expected: float = 0.0
+    rank: float = 0.0
+    owner: tuple[str, Fraction] | None = None
     predecessors: "list[tuple[Job, int]]" = field(default_factory=list)
     submission: float = math.nan
     joined: float = math.nan

@@ -11,6 +11,8 @@ from fractions import Fraction
 from itertools import accumulate, count
 from typing import NamedTuple
 
+import numpy as np
+
 from env.sim.assembly.build import build
 from env.sim.declared.episode import Episode
 from env.sim.declared.images import Images
@@ -27,7 +29,7 @@ Event = tuple[float, int, int, Callable[..., None], tuple[object, ...]]
 class Run(NamedTuple):
     """A job in a container, from dispatch to end; the last five are the parts of its seconds.
 
-    Fields and numbers are those of the engine's runs: `outcome` is 1 if it was preempted, else 0.
+    Fields and numbers are those of the engine's runs: `outcome` is 1 if it was preempted.
     """
 
     wf_id: int
@@ -51,6 +53,8 @@ class ReferenceWorld:
     `forecast` is the next idle time after those given. Where a job is placed at once, or the
     placement is asked, a subclass's `decide(job, candidates)` gives a node and MB.
     """
+
+    decide: Callable[[Job, list[int]], tuple[int, int]]
 
     def __init__(self, episode: Episode, forecast: Callable[[Sequence[float]], float]) -> None:
         self.cluster, self.rules, self.lease = episode.cluster, episode.rules, episode.rules.lease
@@ -235,6 +239,7 @@ class ReferenceWorld:
             self.container_cold_starts += 1
         job.transfer = 0.0
         for before, data in job.predecessors:
+            assert before.node is not None
             job.transfer += data / self.bandwidth(before.node, node)
         job.creation_time = max(node.clock, self.now) + job.cold + job.transfer
         job.node, job.dispatched, job.memory_alloc = node, self.now, memory
@@ -421,27 +426,29 @@ def jobs_of(episode: Episode) -> list[Job]:
     workload, templates, rules = episode.workload, list(episode.declared), episode.rules
     images = episode.images or Images.by_name(templates, 0.0)
     image_of = images.of_all(templates)
-    sizes = {"cold_start": images.cold_start, "memory": images.memory}
+    sizes = np.zeros(len(images.memory), [("cold_start", float), ("memory", int)])
+    sizes["cold_start"], sizes["memory"] = images.cold_start, images.memory
     known = declared_functions(build(episode), templates, image_of, sizes, episode.cluster)
     ranks = (rules.order or FIRST_COME).rank(known)
     keep = getattr(rules.keep_alive, "keep", getattr(rules.keep_alive, "fixed_keep", math.inf))
-    sizes = zip(*(row.tolist() for row in sizes.values()), strict=True)
-    made = [Image(cold_start, memory, (0.0, keep)) for cold_start, memory in sizes]
+    made = [Image(cold_start, memory, (0.0, keep)) for cold_start, memory in sizes.tolist()]
     rows = iter(zip(image_of, known.execution.tolist(), ranks.tolist(), strict=True))
     declared = {each: [next(rows) for _ in range(each.function_count)] for each in templates}
     jobs = []
     for wf_id, template in enumerate(workload.templates):
         arrival, tickets = workload.arrival_times[wf_id], None
         if episode.cluster.cpu_share == "tickets":
+            assert episode.funding is not None
             tenant = workload.tenants[wf_id]
             tickets = tenant, Fraction(episode.funding.tenants[tenant].tickets)
         own = []
         for fn_id, (image, expected, rank) in enumerate(declared[template]):
             named = {name: Fraction(str(row[fn_id])) for name, row in template.resources.items()}
             work = workload.work[wf_id] if workload.work else template.computation[fn_id]
-            numbers = (work, template.parallelism[fn_id], template.memory_req[fn_id])
-            needs = (*map(int, numbers), named)
-            own.append(Job(wf_id, fn_id, made[image], *needs, arrival, expected, rank, tickets))
+            threads, memory = int(template.parallelism[fn_id]), int(template.memory_req[fn_id])
+            job = Job(wf_id, fn_id, made[image], int(work), threads, memory, named, arrival)
+            job.expected, job.rank, job.owner = expected, rank, tickets
+            own.append(job)
         for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
             own[target].predecessors.append((own[source], int(size)))
         jobs += own
