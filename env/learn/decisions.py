@@ -6,7 +6,7 @@ turn there are E * A rows, those of one environment together. A turn can be nobo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -96,10 +96,11 @@ class Decisions:
         """
         masks, acting = self._masks[turn], self.acting[turn]
         actions = checked(turn.agents, masks, acting, actions, turn.together)
-        bids = np.zeros_like(actions)
         if actions.ndim == 2:
-            bids, actions = np.ascontiguousarray(actions.T)
-        deciding(turn.decide)(self.layout.kind_of[turn].code, self._envs, actions, bids)
+            actions = actions.reshape(len(self), -1, 2)
+        sights, choices = self._envs.sights, self._envs.choices
+        due = np.flatnonzero(self._envs.episodes["kind"] == self.layout.kind_of[turn].code)
+        choices[turn.decides][due] = turn.decide(sights, due, choices[due], actions[due])
 
     def ask(
         self, state: State, kind: Kind, act: Callable[[str, Observation], Action], subject: int = 0
@@ -119,7 +120,7 @@ class Decisions:
             first = envs.sights.queue[0]
             if (forced := forced_choice(state, first)) != UNDECIDED:
                 return len(first) if forced == NONE else 0
-        self._look_at([0])
+        look(envs, 0)
         for turn in kind.turns:
             seen = self.seen(turn)
             self.decide(turn, np.array([act(name, parts) for name, parts in seen.items()]))
@@ -136,10 +137,6 @@ class Decisions:
     def actions_for(self, kind: Kind, row: int) -> list[np.ndarray]:
         """The inverse of `ask`: see `Kind.actions`."""
         return kind.actions(row, self._envs.sights.first_node[0])
-
-    def _look_at(self, environments: Sequence[int] | np.ndarray) -> None:
-        """Some environments have come to a decision."""
-        look_at(self._envs, np.array(environments, np.int64))
 
     def _turn_to(self, env: int, state: State) -> None:
         """Reads from a new episode which NUMA nodes each server type has."""
@@ -174,24 +171,6 @@ def seeing(see: Any, acting: Any) -> Any:
                     mask[row, 0] = mask[row, bids] = 1.0
 
     return see_all
-
-
-@lru_cache
-def deciding(decide: Any) -> Any:
-    """Compiled: `decide` of all agents that act at a turn, a row each."""
-
-    @compiled
-    def decide_all(code: int, envs: Environments, actions: np.ndarray, bids) -> None:
-        together = len(actions) // len(envs.choices)
-        for env in range(len(envs.choices)):
-            if envs.episodes[env].kind == code:
-                envs.episodes[env].turns += 1
-                sight, choice = sight_of(envs.sights, env), envs.choices[env : env + 1]
-                for agent in range(together):
-                    row = env * together + agent
-                    decide(agent, sight, choice, actions[row], bids[row])
-
-    return decide_all
 
 
 @lru_cache
@@ -230,12 +209,3 @@ def look(envs: Environments, env: int) -> None:
         write_critic(state, episode[env].cheapest, reached, before, reference, sight.critic)
     if episode[env].kind == PLACE:
         look_at_nodes(state, sight)
-
-
-@compiled
-def look_at(envs: Environments, environments: np.ndarray) -> None:
-    """`look` at some environments that have just been loaded."""
-    for env in environments:
-        if envs.episodes[env].kind == CHOOSE:
-            forced_choice(envs.states[env : env + 1], sight_of(envs.sights, env).queue)  # fills it
-        look(envs, env)

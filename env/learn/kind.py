@@ -8,7 +8,7 @@ chooses among, L numbers of tickets that a workflow can get.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ NOBODY: Final = -1
 """Of a row at a turn that is nobody's in its environment."""
 
 # What has been decided so far of a subject: `row` is the answer, the others are steps towards it.
-CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type", "bid")])
+CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type")])
 
 # What the episode of an environment is.
 EPISODE = np.dtype(
@@ -36,7 +36,6 @@ EPISODE = np.dtype(
         ("reached", np.float64),  # the potential now
         ("kind", np.int64),  # of the decision that is due, as `play` returns it; or DONE
         ("rests", np.int64),  # 1: its end has been reported, the next one begins in the next step
-        ("turns", np.int64),  # that were an agent's in this episode
     ]
 )
 
@@ -142,6 +141,10 @@ class Agent(NamedTuple):
             return MultiDiscrete([self.bids, self.items * self.choices])
         return Discrete(self.items * self.choices)
 
+    def of_each(self, names: Sequence[str]) -> list[Agent]:
+        """Agents of this kind, one for each of the names."""
+        return [self._replace(name=f"{self.kind}_{name}") for name in names]
+
     def blank_observation(self) -> Observation:
         """What it sees when there is nothing to decide: zeros, the first choice allowed."""
         blank = {part: np.zeros(shape, np.float32) for part, shape in self.parts.items()}
@@ -149,10 +152,9 @@ class Agent(NamedTuple):
         return blank
 
 
-@compiled
-def answer(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """`Turn.decide` where the action is the row."""
-    choice[0].row = action
+def answer(sights: Sight, envs: np.ndarray, choices: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """`Turn.decide` where the action itself is decided."""
+    return actions
 
 
 @compiled
@@ -165,16 +167,18 @@ def itself(agent: int, state: State, choice: np.ndarray):
 class Turn:
     """A turn of a decision: agents of one space see and act, all at once or one of them.
 
-    Its functions are compiled. `agent` is the place among `agents`, `choice` CHOICE (1,).
+    `see` and `acting` are compiled. `agent` is the place among `agents`, `choice` CHOICE (1,).
     """
 
     agents: list[Agent]  # who can act at it
     # see(agent, state, sight, choice, context, items, mask): writes what an agent sees; mask is 0.
     see: Any
-    # decide(agent, sight, choice, action, bid): notes in `choice` what an action decides.
-    decide: Any = answer
     # acting(agent, state, choice): which agent acts.
     acting: Any = itself
+    decides: str = "row"  # field of CHOICE
+    # What the actions of some environments decide. Args: `Environments.sights`; integers (D,), the
+    # numbers of these environments; CHOICE (D,); integers (D,), or (D, A, 2) of bids and places.
+    decide: Callable[[Sight, np.ndarray, np.ndarray, np.ndarray], np.ndarray] = answer
 
     @property
     def together(self) -> int:

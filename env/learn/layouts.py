@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, Strict, distinct
-from env.learn.kind import Agent, Kind, Sight, Turn, itself
+from env.learn.kind import Agent, Kind, Sight, Turn
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
@@ -173,12 +173,12 @@ def _asked_kind(asked: DecisionKind, place: int) -> Kind:
         carry_out(state, choice[0].subject, choice[0].row)
         return ASIDE
 
-    names = [f"{asked.name}_{subject}" for subject in asked.subjects] or [asked.name]
-    agents = [
-        Agent(name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT)
-        for name in names
-    ]
-    turn = Turn(agents, see, acting=of_subject if asked.subjects else itself)
+    alone = Agent(
+        asked.name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT
+    )
+    turn = Turn([alone], see)
+    if asked.subjects:
+        turn = Turn(alone.of_each(asked.subjects), see, of_subject)
     return Kind(ASIDE + 1 + place, (turn,), apply, due=asked.due, ticks=asked.ticks)
 
 

@@ -109,14 +109,13 @@ def see_places(agent, state: State, sight, choice, context, items, mask) -> None
             mask[bids] = 1.0  # it bids 0 and is not asked for a place
 
 
-@compiled
-def decide_bids(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The first of the highest bids wins."""
-    if agent == 0:
-        choice[0].bid = -1
-    if sight.able[agent] == 1 and bid > choice[0].bid:
-        choice[0].bid = bid
-        choice[0].row = sight.first_node[agent] * len(sight.tiers) + action
+def highest_bid(
+    sights: Sight, envs: np.ndarray, choices: np.ndarray, actions: np.ndarray
+) -> np.ndarray:
+    """`Turn.decide` of bidders: the row of the first of the highest bids wins."""
+    winners = np.where(sights.able[envs] == 1, actions[:, :, 0], -1).argmax(axis=1)
+    places = actions[np.arange(len(envs)), winners, 1]
+    return sights.first_node[envs, winners] * len(sights.tiers) + places
 
 
 @compiled
@@ -134,12 +133,6 @@ def see_tiers(agent, state: State, sight, choice, context, items, mask) -> None:
         if feasible > 0:
             copy(sight.nodes[tier, best_node(sight, tier, 0, count)], items[tier, OF_TIER:])
             mask[tier] = 1.0
-
-
-@compiled
-def decide_tier(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The tier, before the server type."""
-    choice[0].tier = action
 
 
 @compiled
@@ -168,12 +161,6 @@ def see_types(agent, state: State, sight, choice, context, items, mask) -> None:
 
 
 @compiled
-def decide_type(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The server type, before the node."""
-    choice[0].type = action
-
-
-@compiled
 def type_chosen(agent: int, state: State, choice: np.ndarray):
     """The agent of the server type that `placer` has chosen acts."""
     return choice[0].type
@@ -192,11 +179,12 @@ def see_nodes(agent, state: State, sight, choice, context, items, mask) -> None:
         mask[node - begin] = sight.candidates[tier, node].feasible
 
 
-@compiled
-def decide_node(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The node of the type, with the tier."""
-    node = sight.first_node[choice[0].type] + action
-    choice[0].row = node * len(sight.tiers) + choice[0].tier
+def node_of_type(
+    sights: Sight, envs: np.ndarray, choices: np.ndarray, actions: np.ndarray
+) -> np.ndarray:
+    """`Turn.decide` of a server type of the hierarchy: the row of its node, with the tier."""
+    nodes = sights.first_node[envs, choices["type"]] + actions
+    return nodes * len(sights.tiers) + choices["tier"]
 
 
 def at_once(nodes: int, tiers: int, window: int) -> Kind:
@@ -214,14 +202,11 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
     of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
     memory = Agent("memory", "memory", of_tiers, tiers, window=window)
     placer = Agent("placer", "placer", of_types, len(types), window=window)
-    servers = [
-        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, window=window)
-        for name in types
-    ]
+    server = Agent("", "server", NODE_FEATURES, most_nodes, window=window)
     turns = (
-        Turn([memory], see_tiers, decide_tier),
-        Turn([placer], see_types, decide_type),
-        Turn(servers, see_nodes, decide_node, type_chosen),
+        Turn([memory], see_tiers, decides="tier"),
+        Turn([placer], see_types, decides="type"),
+        Turn(server.of_each(types), see_nodes, type_chosen, decide=node_of_type),
     )
 
     def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
@@ -233,10 +218,7 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
 
 def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids: int) -> Kind:
     """Every server type makes one of B bids for a row of its own; the first of the highest wins."""
-    servers = [
-        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, bids, window)
-        for name in types
-    ]
+    server = Agent("", "server", NODE_FEATURES, most_nodes, tiers, bids, window)
 
     def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
         kind, node = _place(row // tiers, first_node)
@@ -244,7 +226,9 @@ def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids
         offers[kind] = bids - 1, node * tiers + row % tiers
         return [offers]
 
-    return Kind(PLACE, (Turn(servers, see_places, decide_bids),), apply, actions)
+    return Kind(
+        PLACE, (Turn(server.of_each(types), see_places, decide=highest_bid),), apply, actions
+    )
 
 
 def _place(node: int, first_node: np.ndarray) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, distinct
-from env.learn.kind import Agent, Kind, Sight, Turn, answer
+from env.learn.kind import Agent, Kind, Sight, Turn
 from env.learn.observation import LOG_20, LOG_150, clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
 from env.sim.declared.rules import Fit
@@ -83,8 +83,8 @@ class TenantAgents(Sharing, ByWorkflow):
     def kind(self, tenants: Sequence[str]) -> Kind:
         """Row r is level r; the agent of the tenant whose workflow has arrived chooses."""
         one = Agent("", "tenant", LEVEL_FEATURES, len(self.levels), context_features=TENANT_CONTEXT)
-        agents = [one._replace(name=f"tenant_{name}") for name in tenants]
-        return Kind(SHARE, (Turn(agents, see_newcomer, answer, tenant_of_newcomer),), apply)
+        turn = Turn(one.of_each(tenants), see_newcomer, tenant_of_newcomer)
+        return Kind(SHARE, (turn,), apply)
 
 
 @compiled
