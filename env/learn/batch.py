@@ -18,7 +18,7 @@ from numpy.lib.recfunctions import assign_fields_by_name
 from env.base.errors import InputError
 from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
 from env.learn.decisions import Decisions, applying, look
-from env.learn.kind import Kind, Turn, sight_of
+from env.learn.kind import Kind, Turn
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
@@ -173,7 +173,7 @@ class Batch(Decisions):
         episode, world = self._envs.episodes[env], self._world
         metrics = episode_metrics(self.states[env], world.objective, world.cluster.power)
         metrics = {name: value for name, value in metrics.items() if not math.isnan(value)}
-        metrics["J_relative"] = float(episode["reached"] / self._envs.sights.trace[env, -1, 1])
+        metrics["J_relative"] = float(episode["reached"] / self._envs.trace[env, -1, 1])
         return Ended(env, metrics)
 
     def get_state(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class Batch(Decisions):
         assign_fields_by_name(self._envs.choices, state["choices"])
         for env in range(len(self)):
             if self.kind(env) == CHOOSE:
-                forced_choice(self.states[env], self._envs.sights.queue[env])  # fills the queue
+                forced_choice(self.states[env], self._envs.queue[env])  # fills the queue
             look(self._envs, env)
 
     __setstate__ = set_state
@@ -217,33 +217,34 @@ class Batch(Decisions):
     def _begin_episode(self, env: int) -> None:
         """Has the reference play the episode drawn, then plays it up to the first choice."""
         self._load(env)
-        episode, weights, world = self._envs.episodes[env], self._envs.weights[env], self._world
+        episode, weights, world = self._envs.episodes[env], self._envs.objective[env], self._world
         state = self.states[env]
         self._turn_to(env, state)
-        sight, nodes = sight_of.py_func(self._envs.sights, env), len(state.nodes)
+        envs, nodes = self._envs, len(state.nodes)
+        trace = envs.trace[env]
         weights[:], episode["cheapest"] = world.objective.weights, cheapest_cost(state)
         absent = state.servers["absent"].copy()
         if world.rules.lease.autoscale is not None:  # the reference has all servers
             state.servers["absent"] = 0
         trace_greedy(
             state,
-            sight.weights,
-            sight.candidates[0, :nodes],
-            sight.scores[0, :nodes],
+            envs.weights,
+            envs.candidates[env, 0, :nodes],
+            envs.scores[env, 0, :nodes],
             weights,
             episode["cheapest"],
-            sight.trace,
+            trace,
         )
         state.servers["absent"] = absent
         if world.agents.relative_reward:
             # Where J differs by orders of magnitude from one episode to the next, a few would
             # otherwise be all that is learned from.
-            reference = sight.trace[-1, 1]
+            reference = trace[-1, 1]
             weights /= reference
-            sight.trace[:, 1] /= reference
+            trace[:, 1] /= reference
         state.cluster["aside"] = stops(world.asked)
         reset(state)
-        episode["kind"] = play_to_choice(state, sight.queue)
+        episode["kind"] = play_to_choice(state, envs.queue[env])
         if episode["kind"] == ASIDE:
             self._turn_aside(env)
         episode["potential"] = ideal(weights)
@@ -267,7 +268,7 @@ class Batch(Decisions):
                     break
             else:
                 after, kinds = None, self._asked
-                code = play_to_choice(state, self._envs.sights.queue[env])
+                code = play_to_choice(state, self._envs.queue[env])
         self._envs.episodes[env]["kind"] = code
         look(self._envs, env)
 
@@ -285,11 +286,11 @@ class Batch(Decisions):
         self.states[env] = state = self.raw_env.state if self._apart else build(episode)
         state.cluster["listens"] = 0  # nobody would take its history
         self._envs.states[env] = state[0]
-        trace = self._envs.sights.trace
+        trace = self._envs.trace
         missing = len(state.functions) + 1 - trace.shape[1]
         if missing > 0:
             trace = np.pad(trace, ((0, 0), (0, missing), (0, 0)), mode="edge")
-            self._envs = self._envs._replace(sights=self._envs.sights._replace(trace=trace))
+            self._envs = self._envs._replace(trace=trace)
 
     def _write(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into the records that are there."""

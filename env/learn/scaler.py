@@ -12,15 +12,7 @@ from typing import Final
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart, places
-from env.learn.observation import (
-    LOG_20,
-    LOG_150,
-    clip,
-    copy,
-    log_of,
-    log_seconds,
-    server_threads,
-)
+from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds, server_threads
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.events.endings import bring_back, retire
