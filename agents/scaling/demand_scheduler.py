@@ -68,9 +68,7 @@ def plan(
     given = list(nodes)
     counts = Counter(node.type for node in given)
     missing = [
-        _new(types, name)
-        for name, kind in types.items()
-        for _ in range(kind.least - counts[name])
+        _new(types, name) for name, kind in types.items() for _ in range(kind.least - counts[name])
     ]
     ends, staying = list[Node](), list[Node]()
     for name in dict.fromkeys(node.type for node in missing + given):
@@ -156,19 +154,19 @@ def _fill(
     while (best := _best(others, left, empty)) is not None:
         place, left = best
         needed.append(others.pop(place))
-    known = needed + others + full
+    all_nodes = needed + others + full
     spare = {name: kind.most - sum(n.type == name for n in nodes) for name, kind in types.items()}
     pool = [_new(types, name) for name, count in spare.items() if count > 0]
-    while most is None or len(known) < most:
+    while most is None or len(all_nodes) < most:
         if (best := _best(pool, left, empty)) is None:
             break
         place, left = best
         needed.append(node := pool.pop(place))
-        known.append(node)
+        all_nodes.append(node)
         spare[node.type] -= 1
         if spare[node.type] > 0:
             pool.append(_new(types, node.type))
-    return known, left, needed
+    return all_nodes, left, needed
 
 
 def _new(types: Mapping[str, NodeType], name: str) -> Node:
