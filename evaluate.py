@@ -16,11 +16,7 @@ if TYPE_CHECKING:  # what takes time to import waits until all arguments are kno
 
 
 def prepared(job: Job) -> Program:
-    """The evaluation of a job.
-
-    Raises:
-        InputError: something in it cannot be evaluated.
-    """
+    """The evaluation of a job, see `run.command.Prepare`."""
     from evaluation.evaluation_run import Evaluation
     from run.ray_session import check_ray
 

@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
     from env.learn.training_episodes import TrainingEpisodes
     from env.score.greedy_score import ScoreWeights
-    from evaluation.weight_search import Found, SearchCommand
+    from evaluation.weight_search import SearchCommand, SearchResult
     from run.command import Job, Program
 
 FILE = "greedy_objective_searched.yaml"
 
 
 def prepared(job: Job) -> Program:
-    """The search of a job.
-
-    Raises:
-        InputError: something in it cannot be searched.
-    """
+    """The search of a job, see `run.command.Prepare`."""
     from env.base.schema import validated
     from evaluation.weight_search import SearchCommand
 
@@ -75,7 +71,7 @@ def search(
     print(f"evaluate: {evaluate_command(config, baselines=['greedy_objective', file])}")
 
 
-def baseline_file(result: Found, command: str) -> str:
+def baseline_file(result: SearchResult, command: str) -> str:
     """A file as those of conf/baseline."""
     return (
         f"# Weights found by\n#   {command}\n"

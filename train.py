@@ -19,11 +19,7 @@ if TYPE_CHECKING:  # what takes time to import waits until all arguments are kno
 
 
 def prepared(job: Job) -> Program:
-    """The training of a job, or its search by many trainings.
-
-    Raises:
-        InputError: it cannot be trained.
-    """
+    """The training of a job, or its search by many trainings, see `run.command.Prepare`."""
     from agents.learned.run_files import check_resume, check_teachers
     from env.base.schema import validated
     from env.learn.multi_agent import ServerlessEnv

@@ -1,4 +1,4 @@
-"""Everything `evaluate.py` is told, checked."""
+"""The settings of `evaluate.py`, checked."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,7 +60,7 @@ class ReportSettings(Strict):
 
 
 class EvaluateSettings(WorldSettings):
-    """What `evaluate.py` is told; conf/evaluate.yaml explains each."""
+    """The settings of `evaluate.py`; conf/evaluate.yaml explains each."""
 
     policy: Annotated[tuple[str, ...], LISTED]
     baselines: Annotated[tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...], LISTED]

@@ -26,11 +26,7 @@ from run.command import Job
 
 
 def contest_of(settings: EvaluateSettings) -> Contest:
-    """Who plays a scenario, where.
-
-    Raises:
-        InputError: something in it cannot be evaluated.
-    """
+    """Who plays a scenario, where, or `InputError`: something in it cannot be evaluated."""
     cluster = cluster_from_config(settings.cluster, "cluster")
     return Contest(
         schedulers=players_of(settings, cluster),
@@ -45,7 +41,7 @@ def contest_of(settings: EvaluateSettings) -> Contest:
 
 
 class Evaluation:
-    """What a configuration comes to: the contests, their episodes, and what run.json says of it.
+    """What a configuration comes to, or `InputError`: contests, episodes, what run.json says of it.
 
     Attributes:
         settings: of the first scenario; all have the same seeds and episodes.
@@ -54,9 +50,6 @@ class Evaluation:
         keys: of all rows, in their order.
         metrics: of every row, by name.
         run: for run.json.
-
-    Raises:
-        InputError: something in it cannot be evaluated.
     """
 
     def __init__(self, job: Job) -> None:
@@ -117,11 +110,7 @@ class Evaluation:
 
 
 def sources_of(settings: EvaluateSettings, cluster: ClusterConfig) -> dict[int, WorkloadSource]:
-    """What arrives, by seed.
-
-    Raises:
-        InputError: it cannot be made, or the cluster cannot run it.
-    """
+    """What arrives, by seed; or `InputError`: it cannot be made, or the cluster cannot run it."""
     sources = {}
     drawn = is_trace(settings.workload)  # then every episode has functions of its own
     for seed in settings.seed:

@@ -24,11 +24,9 @@ from env.sim.declared.ordering import FIRST_COME
 from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import is_funded
 from evaluation.contest import Contest, Task
-from evaluation.statistics import compared
+from evaluation.statistics import CONFIDENCE, compared
 from run.settings import HeldOutSettings
 
-CONFIDENCE = 0.95
-"""Of the interval, as in conf/evaluate.yaml."""
 FRAGMENT = 16
 """Decisions of every environment between looks at which episodes have ended."""
 

@@ -38,11 +38,7 @@ class Promise:
 
     @classmethod
     def of(cls, metric: str, written: Any) -> Self:
-        """A promise as it is written: `<3`.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """A promise as it is written, `<3`, or `ValueError`."""
         match = WRITTEN.fullmatch(str(written))
         if match is None or not math.isfinite(float(match[2])):
             raise ValueError(
@@ -68,11 +64,7 @@ class Promise:
 def check_promises(
     promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric[Any]]
 ) -> None:
-    """Refuses promises of what is no metric, and to minimise what is better the higher it is.
-
-    Raises:
-        InputError: one is.
-    """
+    """Refuses by an `InputError` names of no metric, and to minimise what should be high."""
     named = {f"keep.{each.metric}": each.metric for each in promises} | {"minimise": minimised}
     for key, name in named.items():
         if name not in metrics:

@@ -120,11 +120,7 @@ def check_resume(
 
 
 def read_run(folder: Path, argument: str) -> dict[str, Any]:
-    """`run.json` of an evaluation, whose folder was given as an argument.
-
-    Raises:
-        InputError: there is none, or it is damaged.
-    """
+    """`run.json` of the folder of an argument; or `InputError`: there is none, or it is damaged."""
     file = folder / RUN
     if not file.exists():
         raise InputError(f"{argument}: no {RUN} in '{folder}', so no evaluation")
@@ -240,11 +236,7 @@ class ResultsWriter:
 
 
 def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
-    """What has been played of an evaluation, finished or not.
-
-    Raises:
-        InputError: a file that holds it is damaged.
-    """
+    """What was played of an evaluation, finished or not; or `InputError`: a file is damaged."""
     rows = []
     if (folder / RESULTS).exists():
         results = read_results(folder, metrics)

@@ -18,6 +18,8 @@ from scipy import stats
 
 from env.base.schema import Strict
 
+CONFIDENCE = 0.95
+"""Of intervals that no configuration asks for, as in conf/evaluate.yaml."""
 MOST_COUNTED = 1_000_000
 """Episodes: that it takes more is not worth knowing closer."""
 
@@ -101,16 +103,9 @@ def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimat
 
 
 def count_needed(mean: Estimate, count: int, gap: float, confidence: float) -> float:
-    """How many values of this spread it takes until the interval of their mean is short enough.
+    """How many values it takes until half the width of the interval of their mean is below `gap`.
 
-    Args:
-        mean: of `count` values, two or more.
-        count: of the values so far.
-        gap: what half the width of the interval has to be below.
-        confidence: of the interval.
-
-    Returns:
-        Infinity: more than `MOST_COUNTED`.
+    They spread like the `count` values of `mean`, two or more. Infinity is above `MOST_COUNTED`.
     """
 
     def factor(number: int) -> float:
@@ -137,10 +132,8 @@ def distributions(values: np.ndarray, confidence: float) -> list[Distribution]:
     if finite.size == 0:
         return [nothing] * len(values)
     means = [estimate(each, confidence) for each in finite]
-    medians, iqms = (
-        np.median(finite, axis=1).tolist(),
-        stats.trim_mean(finite, 0.25, axis=1).tolist(),
-    )
+    medians = np.median(finite, axis=1).tolist()
+    iqms = stats.trim_mean(finite, 0.25, axis=1).tolist()
     tails = np.percentile(finite, (95, 99), axis=1).tolist()
     rows = map(Distribution, means, medians, iqms, *tails)
     return [next(rows) if has else nothing for has in has_any]

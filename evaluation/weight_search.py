@@ -17,7 +17,7 @@ from env.score.reward import Objective, arrived_objective
 from env.sim.assembly.new_state import reset
 from env.sim.view.raw_env import RawEnv
 from env.workloads.source import is_trace
-from evaluation.statistics import Estimate, estimate
+from evaluation.statistics import CONFIDENCE, Estimate, estimate
 from run.settings import RunName
 
 UNTUNED = ScoreWeights(finish=1.0, delay=1.0, rent=1.0)
@@ -26,8 +26,6 @@ FIRST_SPREAD = 0.7
 """Standard deviation of the logarithm of weights drawn near good ones (about a factor of 2)."""
 DIGITS = 3
 """Significant digits of weights."""
-CONFIDENCE = 0.95
-"""Of the intervals."""
 
 
 def _range(bounds: tuple[float, float]) -> tuple[float, float]:
@@ -80,7 +78,7 @@ class SearchSettings(Strict):
 
 
 class SearchCommand(Strict):
-    """Everything `search_baseline.py` is told; conf/search_baseline.yaml explains each."""
+    """The settings of `search_baseline.py`; conf/search_baseline.yaml explains each."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     name: RunName | None
@@ -92,18 +90,14 @@ class SearchCommand(Strict):
     variation: dict[str, Any]
 
     def training_episodes(self) -> TrainingEpisodes:
-        """The episodes that are played.
-
-        Raises:
-            InputError: there are none, or they are requests of a trace, whose work is drawn.
-        """
+        """The episodes that are played; or `InputError`: they are requests of a trace, or none."""
         if is_trace(self.workload):
             raise InputError("workload: weights are searched on workflows, found a trace")
         return TrainingEpisodes(dict(self))
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search came to.
 
     Attributes:
@@ -152,7 +146,7 @@ class WeightSearch:
         # By weights, J of every training episode that they have played, by its number.
         self._js: defaultdict[ScoreWeights, dict[int, float]] = defaultdict(dict)
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Searches, then measures the best on as many episodes that no candidate has played."""
         pool, tried, spread = [UNTUNED], 1, FIRST_SPREAD
         for count, episodes in self.settings.sizes:
@@ -172,7 +166,7 @@ class WeightSearch:
             np.array([self._js[weights][number] for number in fresh]) for weights in (best, UNTUNED)
         )
         measured = [estimate(values, CONFIDENCE) for values in (j, other, j - other)]
-        return Found(best, tried, episodes, self.played, *measured)
+        return SearchResult(best, tried, episodes, self.played, *measured)
 
     def _mean(self, weights: ScoreWeights) -> float:
         return float(np.mean(list(self._js[weights].values())))

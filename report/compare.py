@@ -81,10 +81,10 @@ def _told_apart(results: pd.DataFrame) -> pd.DataFrame:
     """The rows of every policy, once if all evaluations agree, else renamed by evaluation."""
     policies = []
     for policy, rows in results.groupby("policy", sort=False):
-        played = [own for _, own in rows.groupby("folder", sort=False)]
-        J = {tuple(own.sort_values(EPISODE)[RANKED_BY]) for own in played}
+        tables = [table for _, table in rows.groupby("folder", sort=False)]
+        J = {tuple(table.sort_values(EPISODE)[RANKED_BY]) for table in tables}
         if len(J) == rows["sha256"].nunique(dropna=False) == 1:
-            policies.append(played[0])
+            policies.append(tables[0])
         else:
             policies.append(rows.assign(policy=f"{policy} (" + rows["folder"] + ")"))
     return pd.concat(policies, ignore_index=True)

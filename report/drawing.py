@@ -24,8 +24,6 @@ VERSION = "6.4"
 """Of Vega-Lite."""
 SCALE = 2.0
 """Pixels of a .png for each of the chart."""
-Picture = dict[str, bytes]
-"""A file by its ending."""
 
 
 class NotDrawn(InputError):
@@ -38,8 +36,8 @@ def library() -> str:
     return str(_elsewhere(None))
 
 
-def draw(specs: Mapping[str, Spec]) -> dict[str, Picture]:
-    """Charts as files, or `NotDrawn`; the same charts give the same files."""
+def draw(specs: Mapping[str, Spec]) -> dict[str, dict[str, bytes]]:
+    """Of each chart a file by its ending, or `NotDrawn`; equal charts give equal files."""
     return dict(_elsewhere(specs))
 
 

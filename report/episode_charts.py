@@ -76,10 +76,11 @@ def _gantt() -> Spec:
     """Two policies above one another on one time axis, a band a NUMA node, a row a container.
 
     Time is seconds, or less where idle time is folded; template/gantt.js writes it above the chart.
-    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `leases` of servers
-    (begin, end, top, bottom, server, from, to, rent), `folds` (begin, end, idle), `edges` between
-    bands (row), `titles` (row, text). Parameters: `ticks`, the middles of the bands, `names`, what
-    stands there, `rows`, how many there are, `until`, where time ends, and `times` of grid lines.
+    Data: `bars` (fill, begin, end, top, bottom and a container's numbers), `leases` and `outages`
+    of servers (begin, end, top, bottom, server, condition, from, to, rent), `folds` (begin, end,
+    idle), `edges` between bands (row), `titles` (row, text). Parameters: `ticks`, the middles of
+    the bands, `names`, what stands there, `rows`, how many there are, `until`, where time ends, and
+    `times` of grid lines.
     """
     whole = {"nice": False, "zero": False}
     lines = {"orient": "top", "grid": True, "labels": False, "domain": False}
@@ -91,14 +92,16 @@ def _gantt() -> Spec:
     top["axis"] = NODES | names | {"values": {"expr": "ticks"}}
     row, bar = top | {"field": "row"}, box(x, top)
     grey, clip = {"clip": True, "color": "#808080"}, {"clip": True}
-    lease = [vl.word(field) for field in ("server", "from", "to", "rent")]
+    lease = [vl.word(field) for field in ("server", "condition", "from", "to", "rent")]
     bold = {"align": "left", "baseline": "middle", "fontWeight": "bold", "fontSize": 13}
-    fill = vl.by_name("fill", palette.PHASES | WORKFLOWS)
+    looks = palette.PHASES | WORKFLOWS | palette.CHANGES
+    fill, condition = vl.by_name("fill", looks), vl.by_name("condition", looks)
     bars = _of_data("bars", "rect", clip, **bar, fill=fill, tooltip=vl.tooltips(**HOVER))
     wheel = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
     bars["params"] = [{"name": "zoom", "select": wheel, "bind": "scales"}]
     layers = [
         _of_data("leases", "rect", grey | {"opacity": 0.13}, **bar, tooltip=lease),
+        _of_data("outages", "rect", clip, **bar, fill=condition, tooltip=lease[:-1]),
         _of_data("folds", "rect", grey | {"opacity": 0.4}, **bar, tooltip=[vl.word("idle")]),
         _of_data("edges", "rule", clip | {"opacity": 0.5}, y=row, strokeWidth={"value": 1}),
         bars,

@@ -23,10 +23,6 @@ ROW = 14
 RUNNING, WARM = "running (colour of the workflow)", "warm and idle"
 KEYS = palette.PHASES | {RUNNING: palette.SERIES[0], WARM: palette.WARM}
 """Colours in the legend."""
-CHANGES = {"draining": "#fbe3c5", "down": "#d4d4d4", "killed": "#d00000"}
-"""The same, where servers change."""
-KILLED_SHARE = 0.003
-"""Width of the mark of a kill in that of the chart."""
 
 
 def gantt_of(timeline: Timeline) -> Spec:
@@ -39,7 +35,7 @@ def gantt_of(timeline: Timeline) -> Spec:
     y = quantity("top", title=None)
     y["scale"] = {"domain": [0, int(edges[-1])], "reverse": True, "nice": False}
     y["axis"] = NODES | {"labelLimit": 300, "labelPadding": 6, "values": list(map(float, middles))}
-    keys = KEYS | (CHANGES if len(timeline.outages) else {})
+    keys = KEYS | (palette.CHANGES if len(timeline.outages) else {})
     legend = {"orient": "bottom", "columns": len(KEYS), "values": list(keys)}
     fill = by_name("fill", keys | WORKFLOWS, legend)
     servers = ["black" if node.node_id == 0 else "silver" for node in timeline.nodes]
@@ -75,7 +71,7 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
         tables.append(bars.assign(top=middle - height / 2, bottom=middle + height / 2))
     killed = timeline.containers[timeline.containers["killed"]]
     middle, end = edges[killed["node"]] + killed["lane"] + 0.5, killed["completion_time"]
-    marks = pd.DataFrame({"begin": end - KILLED_SHARE * timeline.end, "end": end})
+    marks = pd.DataFrame({"begin": end - palette.KILLED_SHARE * timeline.end, "end": end})
     tables.insert(0, marks.assign(fill="killed", top=middle - 0.5, bottom=middle + 0.5))
     out = timeline.outages
     spans = pd.DataFrame({"begin": out["begin"], "end": out["end"], "fill": out["condition"]})
@@ -85,11 +81,7 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:
-    """Writes `gantt_of` an episode as a .png file, which appears whole or not at all.
-
-    Raises:
-        NotDrawn: see there.
-    """
+    """Writes `gantt_of` an episode as a .png file, whole or not at all, or `NotDrawn`."""
     picture = draw({"gantt": gantt_of(timeline)})["gantt"]["png"]
     with written_whole(path) as temporary:
         temporary.write_bytes(picture)

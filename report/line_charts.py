@@ -172,12 +172,7 @@ def axes(scenarios: Scenarios) -> dict[str, pd.DataFrame]:
 def _sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) -> Spec:
     """A metric against a key that was swept: a line a policy over numbers, else points.
 
-    Args:
-        rows: as of `means_of`, with x, which is text if the value of the key is no number, and
-            the panel.
-        key: the horizontal axis.
-        kinds: by policy, all of them.
-        metric: its heading.
+    The rows of `means_of` also have the panel and x, text if the value of the key is no number.
     """
     keys = list(dict.fromkeys(rows["x"]))
     rows = rows.assign(low=vl.on_axis(rows["low"], rows["mean"]))
@@ -195,11 +190,7 @@ def _sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) 
 
 
 def sweep_figure(sweeps: Mapping[str, Any]) -> Spec:
-    """What a sweep is mostly about against its first axis: a row a metric, a column a panel.
-
-    Args:
-        sweeps: from `sweep_charts`.
-    """
+    """`sweep_charts` that matter most, against the first axis: a row a metric, a column a panel."""
     charts = next(iter(sweeps.values()))["specs"]
     size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}
     rows: list[Spec] = []

@@ -96,8 +96,7 @@ def write_report(
         figures |= {where + name: (spec, scenario) for name, spec in of_scenario[scenario].items()}
     pictures = write_figures(figures, summary, folder / "figures")
     if episodes:
-        shared = any(each["shared"] for each in episodes)
-        once |= episode_charts.charts_of(colours, shared)
+        once |= episode_charts.charts_of(colours, shared=shares is not None)
     learned = [name for name, kind in summary.kinds.items() if kind == "learned"]
     settings = {
         "specs": once,
@@ -106,6 +105,7 @@ def write_report(
         # On top is the first policy that was given; of baselines alone the best.
         "upper": min(learned or list(summary.kinds)[:1], key=list(summary.results["policy"]).index),
         "heights": palette.PHASE_HEIGHTS,
+        "killed": palette.KILLED_SHARE,
         "colours": len(palette.SERIES),
         "tenants": colours,
     }
@@ -121,7 +121,7 @@ def write_report(
         summary=summary,
         kinds=summary.kinds,
         learned=", ".join(learned),
-        drawn={*once, *(name for own in of_scenario.values() for name in own)},
+        drawn={*once, *(name for specs in of_scenario.values() for name in specs)},
         sweeps=sweeps,
         judgement=judgement,
         world=world(run, summary.results),
@@ -144,12 +144,13 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
     """
     containers = timeline.containers
     columns = containers.select_dtypes("integer").to_dict("list")
+    columns["killed"] = containers["killed"].tolist()
     columns["submission_time"] = containers["submission_time"].round(3).tolist()
     for phase in PHASES:
         seconds = containers[phase.end] - containers[phase.begin]
         columns[phase.name] = seconds.round(3).tolist()
     edges = np.linspace(0.0, timeline.end, TIME_BINS + 1)
-    times, waiting = timeline.queue()
+    times, waiting = timeline.in_phase("waiting")
     shares = timeline.shares
     return {
         "end": timeline.end,
@@ -157,6 +158,7 @@ def episode_data(timeline: Timeline, label_of: Mapping[str, str]) -> dict[str, A
         "workflows": [timeline.workflow_label(wf_id) for wf_id in range(len(timeline.templates))],
         "functions": [template.function_names for template in timeline.templates],
         "leases": timeline.leases.to_dict("records"),
+        "outages": timeline.outages.to_dict("records"),
         "nodes": [
             {
                 "name": f"{node.server} · N{node.node_id}",
@@ -198,13 +200,12 @@ def _episodes(
             labels = [label_of[tenant] for tenant in timeline.tenants]
             columns = {"tenant": labels, "flow_time": timeline.flow_times}
             flow_times.append(pd.DataFrame(columns).assign(policy=policy))
-        shared = timeline.shares is not None
         if timeline.shares is not None and episode == recordings[0].episode:
             shares.append(tenants.share_rows(timeline.shares, label_of).assign(policy=policy))
         if size < 1_000_000 * config["report"]["episodes_mb"]:
             data = _json(episode_data(timeline, label_of))
             size += len(data)
-            embedded.append({"policy": policy, "episode": episode, "data": data, "shared": shared})
+            embedded.append({"policy": policy, "episode": episode, "data": data})
     means = None
     if flow_times:
         of_tenant = pd.concat(flow_times).groupby(["policy", "tenant"], sort=False)["flow_time"]

@@ -21,6 +21,11 @@ PHASES = {
 WARM = "#E58B88"
 """Of a container that is warm and idle."""
 
+CHANGES = {"draining": "#E69F0055", "down": "#80808099", "killed": "#D00000"}
+"""Of a server that is out of service, and of the end of a container that is killed."""
+KILLED_SHARE = 0.003
+"""Width of the mark of such an end in that of a Gantt chart."""
+
 PARTS = {
     "queueing": "#E69F00",
     "server start": "#CC79A7",

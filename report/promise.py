@@ -131,7 +131,11 @@ def judge(
         least = episodes[best.scenario, best.policy][minimised].to_numpy()
         for row in rows:
             row.more = mean_of(episodes[row.scenario, row.policy][minimised] - least)
-    likely = (row for row in answers if row.verdict == "unsure" and _by_means(row, promises))
+
+    def kept_by_means(row: Judged) -> bool:
+        return all(each.kept_by(mean.value) for each, mean in zip(promises, row.means, strict=True))
+
+    likely = (row for row in answers if row.verdict == "unsure" and kept_by_means(row))
     perhaps, settling = next(likely, None), None
     if perhaps is not None:
         own = episodes[perhaps.scenario, perhaps.policy]
@@ -142,11 +146,6 @@ def judge(
         )
         settling = None if math.isinf(needed) else math.ceil(needed)
     return Judgement(tuple(promises), minimised, metrics, confidence, rows, best, perhaps, settling)
-
-
-def _by_means(row: Judged, promises: Sequence[Promise]) -> bool:
-    """Whether the means alone keep all promises."""
-    return all(each.kept_by(mean.value) for each, mean in zip(promises, row.means, strict=True))
 
 
 def _settling(promise: Promise, mean: Estimate, values: pd.Series, confidence: float) -> float:

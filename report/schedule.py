@@ -1,6 +1,7 @@
 """The schedule of an episode as a table: `python -m report.schedule EPISODE [-o FILE]`.
 
-CSV, or Parquet if FILE ends in `.parquet`: a row a function, by workflow and function. Columns are
+CSV, or Parquet if FILE ends in `.parquet`: a row a function that finished, by workflow and
+function. The others are listed under `unfinished` in the episode file. Columns are
 called as in episode files (docs/episodes.md) and keep their units: s, MB, operations.
 """
 
@@ -15,6 +16,7 @@ from env.base.errors import located
 from env.base.files import table_row, written_whole
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import played
+from env.sim.state.records import FINISHED
 from report.episode_command import STANDARD_OUTPUT, command
 from report.timeline import PHASES, containers_of
 
@@ -34,10 +36,11 @@ TEXTS = ("workflow_name", "tenant", "function_name")
 def read_schedule(path: str) -> pd.DataFrame:
     """The table of an episode file, which is played again.
 
-    A function that was preempted has several runs: it starts with its first one and completes with
-    its last one, of which the table has the place. `response_time`, from submission to completion,
-    is the sum of `PARTS`. `execution_time` is `full_speed_time`, which the function takes alone on
-    its node and with all the memory it needs, times `stretch`, by shared cores and less memory.
+    A function that was preempted or killed has several runs: it starts with its first one and
+    completes with its last one, of which the table has the place. `response_time`, from submission
+    to completion, is the sum of `PARTS` and of waits before it is submitted again.
+    `execution_time` is `full_speed_time`, which the function takes alone on its node and with all
+    the memory it needs, times `stretch`, by shared cores and less memory.
 
     Raises:
         InputError: one line with the file and what is wrong with it.
@@ -55,6 +58,8 @@ def read_schedule(path: str) -> pd.DataFrame:
     functions = ((each, function) for each in episode.workflows for function in each.functions)
     for workflow, function in functions:
         key = workflow.workflow_id, function.function_id
+        if env.state.functions[env.function_index(*key)]["state"] != FINISHED:
+            continue
         begin, end, parts = first[key], last[key], seconds[key]
         server_type, server, numa_node = env.place_of(end["node"])
         node = env.state.nodes[end["node"]]

@@ -221,15 +221,10 @@ class Summary:
 def summarise(
     results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], confidence: float
 ) -> Summary:
-    """Summarises the rows of results.parquet.
+    """Summarises the rows of results.parquet; in every scenario all played the same episodes.
 
     The measure is the baseline with the lowest mean J over all scenarios; without baselines the
     best learned policy, and else the best reference.
-
-    Args:
-        results: in every scenario all policies have played the same episodes.
-        metrics: of the rows, by name.
-        confidence: of the intervals.
     """
     kinds: Mapping[str, Kind] = dict(zip(results["policy"], results["kind"], strict=True))
     ranked = _by_mean(results, kinds)

@@ -31,14 +31,10 @@ def plain_table(**options: Any) -> Table:
 
 
 def summary_table(summary: Summary, width: int) -> Group:
-    """What was found, and a row a policy: difference in J, J, P(better), means of other metrics.
+    """The finding, and a row a policy: difference in J, J, P(better), means of other metrics.
 
-    Of several scenarios each has a block of rows below its name.
-
-    Args:
-        summary: of an evaluation.
-        width: characters of the terminal; the last columns are left out until the table fits, and
-            then the interval of J.
+    Of several scenarios each has a block of rows below its name. The last columns are left out
+    until the table fits into `width` characters, and then the interval of J.
     """
     ruler = Console(width=10_000)  # so wide that nothing is cut when measured
     for shown in range(len(summary.metrics) - 1, -2, -1):

@@ -62,12 +62,9 @@ def labels_of(workload: Mapping[str, Any], recordings: Iterable[Path]) -> dict[s
 
 
 def labels(shares: Mapping[str, float]) -> dict[str, str]:
-    """What charts call every tenant: of more than `NAMED`, the smallest ones are `OTHERS`.
+    """What charts call tenants, by their shares of the workflows or of their work, largest first.
 
-    The largest come first.
-
-    Args:
-        shares: of the workflows or of their work, by tenant.
+    Of more than `NAMED`, the smallest ones are `OTHERS`.
     """
     largest = sorted(shares, key=lambda tenant: -shares[tenant])
     return {tenant: tenant if place < NAMED else OTHERS for place, tenant in enumerate(largest)}

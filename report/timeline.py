@@ -110,26 +110,21 @@ class Timeline:
         """Seconds: the last completion."""
         return float(self.containers["completion_time"].max())
 
-    def queue(self, node: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(times, containers that wait for memory), of a node or of the whole cluster."""
-        there = self.containers
+    def in_phase(self, name: str, node: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(times, containers in a phase from then on), of a node or of the whole cluster."""
+        begin, end = next(phase[1:] for phase in PHASES if phase.name == name)
+        runs = self.containers[self.containers[begin] < self.containers[end]]
         if node is not None:
-            there = there[there["node"] == node]
-        return _waiting(there, "creation_time", "start_time")
-
-    def central_queue(self) -> tuple[np.ndarray, np.ndarray]:
-        """(times, functions that wait centrally)."""
-        return _waiting(self.containers, "submission_time", "dispatch_time")
+            runs = runs[runs["node"] == node]
+        steps = pd.Series(0, [0.0]), pd.Series(1, runs[begin]), pd.Series(-1, runs[end])
+        count = pd.concat(steps).groupby(level=0).sum().cumsum()
+        return count.index.to_numpy(), count.to_numpy()
 
 
 def read_timeline(
     path: str | os.PathLike[str], label_of: Mapping[str, str] | None = None
 ) -> Timeline:
-    """Replays an episode file, see `timeline_of`.
-
-    Raises:
-        InputError: one line with the file and what is wrong with it.
-    """
+    """Replays an episode file, see `timeline_of`; or `InputError`: what is wrong with the file."""
     episode = read_episode(path)
     with located(str(path)):
         return timeline_of(played(episode), episode.name, label_of)
@@ -264,12 +259,9 @@ def _outages(env: RawEnv, end: float) -> pd.DataFrame:
 def _use(
     node: NumaNode, containers: np.recarray, owners: np.ndarray, labels: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """times, CPU, memory and CPU by label of a node, see `NodeUse`.
+    """times, CPU, memory and CPU by label of a node, see `NodeUse`, with the containers run there.
 
-    Args:
-        node: of the cluster.
-        containers: that ran there.
-        owners: by workflow, the index of its tenant's label, where there are `labels`.
+    `owners` are by workflow the index of its tenant's label, where there are `labels`.
     """
     starts, ends = containers["start_time"], containers["completion_time"]
     times = np.unique(np.concatenate([[0.0], starts, ends]))
@@ -299,11 +291,3 @@ def _lanes(begins: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, int]:
         lanes[index], free_from[lane] = lane, ends[index]
         count = max(count, lane + 1)
     return lanes, count
-
-
-def _waiting(containers: pd.DataFrame, begin: str, end: str) -> tuple[np.ndarray, np.ndarray]:
-    """(times, containers that are between two of their moments from then on), from 0."""
-    waiting = containers[containers[begin] < containers[end]]
-    steps = pd.Series(0, [0.0]), pd.Series(1, waiting[begin]), pd.Series(-1, waiting[end])
-    count = pd.concat(steps).groupby(level=0).sum().cumsum()
-    return count.index.to_numpy(), count.to_numpy()

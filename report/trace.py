@@ -48,7 +48,7 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
         for name, times, values in (
             ("CPU (%)", node.times, 100.0 * node.cpu),
             ("memory (%)", node.times, 100.0 * node.memory),
-            ("queue", *timeline.queue(index)),
+            ("queue", *timeline.in_phase("waiting", index)),
         ):
             events += _counter(process, f"{called} {name}", name, times, values)
     for container in timeline.containers.to_dict("records"):
@@ -56,7 +56,7 @@ def trace_of(timeline: Timeline) -> dict[str, Any]:
     for idle in timeline.warm.to_dict("records"):
         thread = threads[idle["node"], idle["lane"]]
         events.append(_slice(*thread, "warm and idle", idle["begin"], idle["end"]))
-    times, waiting = timeline.central_queue()
+    times, waiting = timeline.in_phase("central queue")
     if len(times) > 1:
         process = len(servers) + 1
         events += _named("process", process, 0, "central queue")

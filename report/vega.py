@@ -80,11 +80,7 @@ def is_wide(values: pd.Series) -> bool:
 def axis(field: str, title: str, values: pd.Series, padding: int = 16, **options: Any) -> Spec:
     """A field along an axis; where `values` are wide it is logarithmic, with ticks at 1, 2, 5, ...
 
-    Args:
-        field, title: of the axis.
-        values: of the field.
-        padding: pixels around the values of an axis that is not logarithmic.
-        options: of the channel.
+    Around the values of an axis that is not logarithmic are `padding` pixels.
     """
     if not is_wide(values):
         linear = {"zero": False, "nice": True, "padding": padding}

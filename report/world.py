@@ -31,7 +31,7 @@ Scenarios = Mapping[str, Mapping[str, Any]]
 
 def with_weights(metrics: Metrics, run: Mapping[str, Any]) -> Metrics:
     """The metrics, J in the weights of a run.json: `mean slowdown + 0.1 * cost ratio`."""
-    groups = {key.partition(".")[0] for key in swept(run["scenarios"])}
+    groups = {key.partition(".")[0] for key in swept(run)}
     if "objective" in groups:
         return metrics
     weights = Objective.model_validate(run["config"]["objective"]).model_dump()
@@ -49,14 +49,14 @@ def with_weights(metrics: Metrics, run: Mapping[str, Any]) -> Metrics:
     return {**metrics, RANKED_BY: replace(metrics[RANKED_BY], formula=formula)}
 
 
-def swept(scenarios: Scenarios) -> list[str]:
-    """The keys in which scenarios differ."""
-    return list(dict.fromkeys(key for point in scenarios.values() for key in point))
+def swept(run: Mapping[str, Any]) -> list[str]:
+    """The keys in which the scenarios of a run.json differ: each has all of them."""
+    return list(next(iter(run["scenarios"].values())))
 
 
 def world(run: Mapping[str, Any], results: pd.DataFrame) -> str:
     """The servers and their price, and what arrives, where these are the same; what is swept."""
-    config, keys = run["config"], swept(run["scenarios"])
+    config, keys = run["config"], swept(run)
     groups = {key.partition(".")[0].partition("/")[0] for key in keys}
     functions = f"{results['decisions'].mean():,.0f} functions on average"
     sentences = [] if groups & {"cluster", "lease"} else [_servers(config)]

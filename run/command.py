@@ -60,14 +60,10 @@ Prepare = Callable[[Job], Program]
 
 @until_reader_leaves()
 def run(prepare: Prepare, config_name: str) -> None:
-    """Runs an entry point.
+    """Runs an entry point, whose primary configuration in conf/ has the name.
 
     Bad input of any kind gets one line on standard error and exit code 2; nothing is written. In a
     sweep (`-m`) every combination is checked before the first one runs.
-
-    Args:
-        prepare: see `Prepare`.
-        config_name: its primary configuration in conf/.
     """
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Hydra would tell of an error
@@ -181,11 +177,7 @@ def _arguments() -> Namespace:
 
 
 def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
-    """The jobs of the command, composed; their folders can be written to.
-
-    Raises:
-        InputError: something among the arguments is wrong.
-    """
+    """The jobs of the command, composed, with folders that can be written to; or `InputError`."""
     words = list(arguments.overrides)
     if arguments.config_dir is not None:
         folder = Path(os.path.realpath(arguments.config_dir))

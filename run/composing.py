@@ -62,11 +62,7 @@ class Scenario(NamedTuple):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Errors of Hydra, OmegaConf and YAML in the block become one line.
-
-    Raises:
-        InputError: in place of such an error.
-    """
+    """Errors of Hydra, OmegaConf and YAML in the block become an `InputError` of one line."""
     try:
         yield
     except InputError:
@@ -184,11 +180,7 @@ def without_hydra(config: DictConfig) -> DictConfig:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The same as plain containers, which Ray and pydantic take.
-
-    Raises:
-        InputError: an interpolation does not resolve.
-    """
+    """The same in plain containers, or `InputError`: an interpolation does not resolve."""
     with one_line_errors():
         # Values that are missing stay `???`: `validated` says where.
         values = OmegaConf.to_container(without_hydra(config), resolve=True)
@@ -279,9 +271,7 @@ def shorter_path(path: Path) -> str:
 def leaves(key: str, tree: Any) -> Iterator[tuple[str, Any]]:
     """The values within a tree of plain mappings with their dotted keys; also empty mappings.
 
-    Args:
-        key: of the tree itself; "" for the root.
-        tree: a mapping, or a value.
+    The tree, which may be a value itself, has the `key`; "" for the root.
     """
     if not isinstance(tree, Mapping) or not tree:
         yield key, tree

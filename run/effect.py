@@ -60,14 +60,11 @@ def void_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def check_effect(command: str, scenarios: Sequence[Scenario]) -> None:
-    """Refuses an override that changes nothing in any scenario, unless its value is the default.
+    """Refuses by an `InputError` an override that has no effect in any scenario.
 
     Args:
-        command: name of its primary configuration.
+        command: name of its primary configuration. An override by its default is no mistake.
         scenarios: of all its jobs.
-
-    Raises:
-        InputError: an override has no effect.
     """
     reasons: dict[str, str | None] = {}
     for _, _, config, overrides in scenarios:

@@ -16,28 +16,13 @@ from run.composing import WORLD, assigned, plain, shorter_path
 def evaluate_command(config: Mapping[str, Any], **players: Any) -> str:
     """The command that evaluates in the world of this run.
 
-    Args:
-        config: of this run, in plain containers.
-        players: values by key; paths in them are written from where the user stands.
+    It has the options that are not the default, and the values that differ from those of the
+    options: also values of an experiment. `players` are values by key, paths among them are written
+    from where the user stands.
     """
     sources = HydraConfig.get().runtime.config_sources
     folders = [Path(each.path) for each in sources if each.provider.endswith("in command-line")]
     given = [word for folder in folders for word in ("--config-dir", shorter_path(folder))]
-    words = [*same_world(config), *(assigned(key, value) for key, value in players.items())]
-    return _typed(shorter_path(PROJECT / "evaluate.py"), *given, *words)
-
-
-def curves_command(folder: Path) -> str:
-    """The command that shows the curves of a run."""
-    return _typed("-m", "tensorboard.main", "--logdir", shorter_path(folder))
-
-
-def same_world(config: Mapping[str, Any]) -> list[str]:
-    """The arguments with which evaluate.py has the world of this run.
-
-    They are the options that are not the default, and the values that differ from those of the
-    options: also values of an experiment.
-    """
     paths = [word for word in HydraConfig.get().overrides.hydra if "searchpath" in word]
     default = compose("evaluate", overrides=paths, return_hydra_config=True).hydra.runtime.choices
     chosen = [
@@ -48,7 +33,14 @@ def same_world(config: Mapping[str, Any]) -> list[str]:
     base = plain(compose("evaluate", overrides=paths + chosen))
     groups = [group for group in WORLD if group in config]
     changes = [word for group in groups for word in _changes(group, base[group], config[group])]
-    return chosen + changes
+    named = [assigned(key, value) for key, value in players.items()]
+    evaluate = shorter_path(PROJECT / "evaluate.py")
+    return _typed(evaluate, *given, *chosen, *changes, *named)
+
+
+def curves_command(folder: Path) -> str:
+    """The command that shows the curves of a run."""
+    return _typed("-m", "tensorboard.main", "--logdir", shorter_path(folder))
 
 
 def _typed(*words: str) -> str:

@@ -18,11 +18,7 @@ ANSWERS_WITHIN = 10.0
 
 
 def check_ray(address: str | None) -> None:
-    """Refuses an address of host and port at which nothing answers.
-
-    Raises:
-        InputError: no connection can be made.
-    """
+    """Refuses by an `InputError` an address of host and port at which nothing answers."""
     if address is None or address == "auto":
         return
     host, port = address.removeprefix("ray://").rsplit(":", 1)

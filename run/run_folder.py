@@ -47,16 +47,13 @@ def numbered(number: str, typed: Sequence[str], name: str | None = None) -> str:
 
 
 def check_folder(folder: Path, resume: str | None) -> None:
-    """Refuses a folder of results that cannot be made or written to, or that has others.
+    """Refuses by an `InputError` a folder that cannot be made or written to, or has other results.
 
     Results of two runs in one folder would be taken for those of one.
 
     Args:
         folder: absolute.
         resume: the run that goes on.
-
-    Raises:
-        InputError: see above.
     """
     there = folder
     try:
@@ -72,11 +69,7 @@ def check_folder(folder: Path, resume: str | None) -> None:
 
 
 def claim(folder: Path, resume: str | None) -> None:
-    """Makes the folder of a run.
-
-    Raises:
-        InputError: another run has begun there since it was checked.
-    """
+    """Makes the folder of a run, or `InputError`: another run has begun there meanwhile."""
     try:
         (folder / TYPED.parent).mkdir(parents=True)
     except FileExistsError:

@@ -196,21 +196,16 @@ class Range(Strict):
             raise ValueError(f"low {self.low} is not above 0, as log needs it")
         return self
 
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """What must be allowed for all to be."""
-        return self.low, self.high
-
 
 class Choices(Strict):
     """Values that a setting is searched among (conf/tune/asha.yaml)."""
 
     choices: Annotated[tuple[Any, ...], Field(min_length=2)]
 
-    @property
-    def extremes(self) -> tuple[Any, ...]:
-        """What must be allowed for all to be."""
-        return self.choices
+
+def extremes(searched: Range | Choices) -> tuple[Any, ...]:
+    """What must be allowed for all that is searched to be."""
+    return searched.choices if isinstance(searched, Choices) else (searched.low, searched.high)
 
 
 def _kind(searched: Any) -> str:
@@ -349,7 +344,7 @@ class TrainSettings(WorldSettings):
             raise ValueError("resume goes on with one training, tune starts many: give one of them")
         single = {**self.model_dump(), "tune": None}
         for key, values in self.tune.space.items():
-            for value in values.extremes:
+            for value in extremes(values):
                 drawn = {**single, "algo": {**single["algo"], key: value}}
                 validated(TrainSettings, drawn, f"tune.space.{key} {value}")
         return self

@@ -20,11 +20,7 @@ SWEPT = (*WORLD, "agents", "policy")
 
 
 def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[Scenario]:
-    """The points of a sweep, the last key varying fastest.
-
-    Args:
-        config: of the command, in plain containers.
-        overrides: its arguments.
+    """The points of the sweep in a configuration with these overrides, last key varying fastest.
 
     Raises:
         InputError: `sweep` has another form, a key of it was typed too, or a point does not

@@ -46,10 +46,15 @@ def checked(env: RawEnv) -> EpisodeFile:
     recorded = EpisodeFile.model_validate_json(
         recorded.model_dump_json(exclude_none=True, by_alias=True)
     )
+    assert_sound(recorded)
+    return recorded
+
+
+def assert_sound(recorded: EpisodeFile) -> None:
+    """The validator finds nothing wrong, and a replay gives the same."""
     assert violations(recorded) == []
     assert recorded.expected is not None
     assert differences(replayed(recorded), recorded.expected) == []
-    return recorded
 
 
 def end(env: RawEnv) -> RawEnv:

@@ -36,9 +36,8 @@ from evaluation.evaluation_run import contest_of
 from run.command import CONF
 from run.composing import assigned, composed, plain
 from tests.env.worlds import gym_mask, world
-from tests.reference_inputs import mean
-from tests.reference_node import Job
-from tests.reference_world import ReferenceWorld
+from tests.reference_inputs import Played, placements_of
+from tests.strategies import World
 
 REFERENCES = ("best_of", "clairvoyant", "rollout")
 """Baselines that take seconds an episode."""
@@ -211,21 +210,6 @@ def findings(arguments: list[str]) -> Iterator[str]:
     yield from of_agents([one for one in arguments if not one.startswith(OF_EVALUATION)], seed)
 
 
-class Repeated(ReferenceWorld):
-    """The reference, which places as a recorded episode did."""
-
-    def __init__(self, episode: Episode, recorded: EpisodeFile) -> None:
-        nodes = {place: node for node, place in enumerate(recorded.cluster.places)}
-        self.placed = {
-            action.function: (nodes[action.place], action.memory_allocated_mb)
-            for action in recorded.actions
-        }
-        super().__init__(episode, mean)
-
-    def decide(self, job: Job, candidates: list[int]) -> tuple[int, int]:
-        return self.placed[job.wf_id, job.fn_id]
-
-
 def of_reference(contest: Contest, seed: int, recorded: EpisodeFile) -> Iterator[str]:
     """Where the reference has other runs than a recorded episode, if it knows the world."""
     (player,), rules = contest.schedulers, contest.rules
@@ -239,7 +223,8 @@ def of_reference(contest: Contest, seed: int, recorded: EpisodeFile) -> Iterator
     if unknown or len(results.runs) > LONGEST_RUN or recorded.changes:
         return
     workload = contest.sources[seed].evaluation_episode(0)
-    reference = Repeated(Episode(workload, contest.cluster, rules), recorded)
+    episode = Episode(workload, contest.cluster, rules)
+    reference = Played(World(episode, placements=placements_of(recorded)))
     nodes = list(recorded.cluster.places)
     expected = {
         (run.wf_id, run.fn_id, nodes[run.node], run.start_time, run.end_time)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from env.sim.episode.model import EpisodeFile
 from env.sim.node.fit import need_of, suits
 from env.sim.view.raw_env import RawEnv
 from tests.recount import assert_tracked
@@ -15,6 +16,12 @@ from tests.strategies import World
 def mean(idle_times: Sequence[float], order: tuple[int, ...] = (1, 0, 0)) -> float:
     """Stands in for ARIMA, which is slow and not what is tested here."""
     return float(np.mean(idle_times))
+
+
+def placements_of(recorded: EpisodeFile) -> dict[tuple[int, int], tuple[int, int]]:
+    """Node and MB of each function of a recorded episode."""
+    nodes = recorded.cluster.places
+    return {row.function: (nodes[row.place], row.memory_allocated_mb) for row in recorded.actions}
 
 
 class Chooser:

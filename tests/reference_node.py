@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from env.sim.declared.hardware import ServerType
+from env.sim.declared.hardware import ClusterConfig, ServerType
 
 
 @dataclass(eq=False)
@@ -18,8 +18,8 @@ class Image:
     """What containers are started from; `memory` is the most that one of its functions needs."""
 
     cold_start: float
+    memory: int
     window: tuple[float, float]
-    memory: int = 0
     frequency: int = 0
     last_end: float = math.nan
     idle_times: list[float] = field(default_factory=list)
@@ -85,21 +85,13 @@ class Idle:
 
 @dataclass(eq=False)
 class Server:
-    """`leases` has (begin, end, steps paid) of every lease and of every extension of one."""
+    """`expiration` is the end of its last lease, `steps` are those that were paid in all."""
 
     kind: ServerType
     number: int
     nodes: "list[Node]" = field(default_factory=list)
-    leases: list[tuple[float, float, int]] = field(default_factory=list)
-    starts: int = 0
-
-    @property
-    def expiration(self) -> float:
-        return self.leases[-1][1] if self.leases else -math.inf
-
-    @property
-    def steps(self) -> int:
-        return sum(steps for _, _, steps in self.leases)
+    expiration: float = -math.inf
+    steps: int = 0
 
 
 class Moment(NamedTuple):
@@ -117,13 +109,10 @@ class Node:
     `idle` containers stand in the order in which they became so.
     """
 
-    def __init__(
-        self, server: Server, number: int, single_core_speed: int, with_ids: Sequence[str] = ()
-    ) -> None:
-        self.server, self.number, self.single_core_speed = server, number, single_core_speed
-        kind = server.kind
-        self.cpu, self.memory = kind.cpu, kind.memory
-        self.with_ids = with_ids
+    def __init__(self, server: Server, number: int, cluster: ClusterConfig) -> None:
+        self.server, self.number, kind = server, number, server.kind
+        self.cpu, self.memory, self.with_ids = kind.cpu, kind.memory, cluster.resources_with_ids
+        self.single_core_speed = kind.single_core_speed or cluster.single_core_speed
         self.left = {name: self._units(name) for name in (*kind.resources, "CPU")}
         self.clock = self.cache_clock = 0.0
         self.admitted: list[Job] = []
@@ -132,10 +121,8 @@ class Node:
 
     def speeds(self, running: Sequence[Job]) -> list[int]:
         """Rule 7: operations/s of each of those that run; by tickets, where they share by these."""
-        total = sum(job.parallelism for job in running)
-        share = self.single_core_speed
-        if total > self.cpu:
-            share = (self.cpu * self.single_core_speed) // total
+        total = max(self.cpu, sum(job.parallelism for job in running))
+        share = self.cpu * self.single_core_speed // total
         of_tenant = self.thread_speeds(running)
         speeds = []
         for job in running:
@@ -151,24 +138,16 @@ class Node:
         for job in running:
             if job.owner is not None:
                 threads[job.owner[0]] += job.parallelism
-        speeds: dict[str, int] = {}
-        left = Fraction(self.cpu * self.single_core_speed)
-        open_ones = set(threads)
-        while open_ones:
-            total = sum(tickets[tenant] for tenant in open_ones)
-            sated = {
-                tenant
-                for tenant in open_ones
-                if left * tickets[tenant] / total >= threads[tenant] * self.single_core_speed
-            }
-            for tenant in sated:
-                speeds[tenant] = threads[tenant] * self.single_core_speed
-            left -= sum(speeds[tenant] for tenant in sated)
-            open_ones -= sated
-            if not sated:
-                for tenant in open_ones:
-                    speeds[tenant] = max(1, math.floor(left * tickets[tenant] / total))
-                break
+        most = {tenant: count * self.single_core_speed for tenant, count in threads.items()}
+        left, sated = Fraction(self.cpu * self.single_core_speed), set(threads)
+        share = dict.fromkeys(threads, left)
+        while sated:
+            total = sum(tickets[tenant] for tenant in share)
+            share = {tenant: left * tickets[tenant] / total for tenant in share}
+            sated = {tenant for tenant in share if share[tenant] >= most[tenant]}
+            left -= sum(most[tenant] for tenant in sated)
+            share = {tenant: speed for tenant, speed in share.items() if tenant not in sated}
+        speeds = most | {tenant: max(1, math.floor(speed)) for tenant, speed in share.items()}
         return {tenant: speed // threads[tenant] for tenant, speed in speeds.items()}
 
     def project(self) -> tuple[list[Moment], list[float]]:

@@ -8,10 +8,8 @@ is `Node`; what joins them into a world is here. Shares no code with the engine.
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
+from itertools import accumulate, count
 from typing import NamedTuple
-
-import numpy as np
 
 from env.sim.assembly.build import build
 from env.sim.declared.episode import Episode
@@ -20,21 +18,23 @@ from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.declared.ordering import FIRST_COME, declared_functions
 from tests.reference_node import Idle, Image, Job, Node, Server
 
-COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING, STARVATION, LEASE_END, PATIENCE, DECISION = (
-    range(9)
-)
-Event = tuple[float, int, int, Callable[[], None]]
-"""Time, kind, number, and what happens; the first three say what goes first."""
+COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING = range(5)
+STARVATION, LEASE_END, PATIENCE, DECISION = range(5, 9)
+Event = tuple[float, int, int, Callable[..., None], tuple[object, ...]]
+"""Time, kind, number, and what happens to what; the first three say what goes first."""
 
 
 class Run(NamedTuple):
-    """A job in a container, from dispatch to end; the last five are the parts of its seconds."""
+    """A job in a container, from dispatch to end; the last five are the parts of its seconds.
+
+    Fields and numbers are those of the engine's runs: `outcome` is 1 if it was preempted, else 0.
+    """
 
     wf_id: int
     fn_id: int
     node: int
     warm: bool
-    finished: bool
+    outcome: int
     dispatch_time: float
     start_time: float
     end_time: float
@@ -48,7 +48,8 @@ class Run(NamedTuple):
 class ReferenceWorld:
     """Plays an episode when made; `runs` are in the order of their ends.
 
-    `forecast` is the next idle time after those given.
+    `forecast` is the next idle time after those given. Where a job is placed at once, or the
+    placement is asked, a subclass's `decide(job, candidates)` gives a node and MB.
     """
 
     def __init__(self, episode: Episode, forecast: Callable[[Sequence[float]], float]) -> None:
@@ -63,76 +64,53 @@ class ReferenceWorld:
         self.queue: list[Job] = []
         self.timers: list[Event] = []
         self.runs: list[Run] = []
-        self.now = 0.0
+        self.now = self.total_rent = 0.0  # USD
         self.due = False
-        self.counter = 0
-        self.container_cold_starts = 0
-        with_ids = self.cluster.resources_with_ids
+        self.numbers = count()
+        self.server_cold_starts = self.container_cold_starts = 0
         for kind in self.cluster.server_types:
-            speed = kind.single_core_speed or self.cluster.single_core_speed
             for _ in range(kind.count):
                 server = Server(kind, len(self.servers))
                 self.servers.append(server)
                 for _ in range(kind.numa_nodes):
-                    server.nodes.append(Node(server, len(self.nodes), speed, with_ids))
+                    server.nodes.append(Node(server, len(self.nodes), self.cluster))
                     self.nodes.append(server.nodes[-1])
                 if self.lease.kind == "always" and self.lease.charged:
                     self.pay(server, 0.0, 1)
                 elif self.lease.kind == "always":
-                    server.leases.append((0.0, math.inf, 0))
-        arriving = {(job.arrival, job.wf_id) for job in self.jobs}
-        self.arrivals = len(arriving)
-        for time, wf_id in arriving:
-            self.set_timer(time, ARRIVAL, wf_id, partial(self.arrive, wf_id))
-        while self.step():
-            pass
+                    server.expiration = math.inf
+        for time, wf_id in {(job.arrival, job.wf_id) for job in self.jobs}:
+            self.set_timer(time, ARRIVAL, wf_id, self.arrive, wf_id)
+        self.play()
 
-    def decide(self, job: Job, candidates: list[int]) -> tuple[int, int]:
-        """A node and MB, where a job is placed at once or the placement is asked."""
-        return candidates[0], job.memory_req
+    def set_timer(
+        self, time: float, kind: int, number: int, fire: Callable[..., None], *what: object
+    ) -> None:
+        if (time, kind, number, fire, what) not in self.timers:
+            self.timers.append((time, kind, number, fire, what))
 
-    @property
-    def starts(self) -> int:
-        """How often a server without a lease was started."""
-        return sum(server.starts for server in self.servers)
-
-    @property
-    def total_rent(self) -> float:
-        """USD."""
-        prices = [server.kind.hourly_rate * (self.lease.step / 3600) for server in self.servers]
-        return sum(server.steps * price for server, price in zip(self.servers, prices, strict=True))
-
-    def next_number(self) -> int:
-        self.counter += 1
-        return self.counter
-
-    def set_timer(self, time: float, kind: int, number: int, fire: Callable[[], None]) -> None:
-        if (time, kind, number, fire) not in self.timers:
-            self.timers.append((time, kind, number, fire))
-
-    def step(self) -> bool:
-        """One event: completions before timers before a decision."""
-        events: list[Event] = [
-            (end, COMPLETION, node.number, partial(self.complete, node))
-            for node in self.nodes
-            for end in node.completion_times()
-        ]
-        if not events and not self.queue and self.arrivals == 0:
-            return False
-        events += self.timers
-        if self.due:
-            events.append((self.now, DECISION, 0, self.place))
-        event = min(events, key=lambda event: event[:3])
-        if event in self.timers:
-            self.timers.remove(event)
-        self.now = event[0]
-        event[3]()
-        return True
+    def play(self) -> None:
+        """Event by event: completions before timers before a decision."""
+        while True:
+            events: list[Event] = [
+                (end, COMPLETION, node.number, self.complete, (node,))
+                for node in self.nodes
+                for end in node.completion_times()
+            ]
+            if not (events or self.queue or any(kind == ARRIVAL for _, kind, *_ in self.timers)):
+                return
+            events += self.timers
+            if self.due:
+                events.append((self.now, DECISION, 0, self.place, ()))
+            event = min(events, key=lambda event: event[:3])
+            if event in self.timers:
+                self.timers.remove(event)
+            self.now, _, _, fire, what = event
+            fire(*what)
 
     # Waiting
 
     def arrive(self, wf_id: int) -> None:
-        self.arrivals -= 1
         for job in self.jobs:
             if job.wf_id == wf_id and not job.predecessors:
                 self.submit(job)
@@ -149,7 +127,7 @@ class ReferenceWorld:
 
     def join(self, job: Job) -> None:
         job.joined = self.now
-        job.number = self.next_number()
+        job.number = next(self.numbers)
         self.queue.append(job)
         self.due = True
 
@@ -169,16 +147,17 @@ class ReferenceWorld:
             return (job.expected + cold) * image.memory
         return job.rank
 
-    def oldest(self) -> Job:
-        return min(self.queue, key=lambda job: job.number)
+    def starves(self) -> tuple[float, Job]:
+        """When the oldest that waits does."""
+        oldest = min(self.queue, key=lambda job: job.number)
+        return oldest.submission + self.starve_threshold, oldest
 
     def first(self) -> Job:
         if self.rules.order is None:
             return min(self.queue, key=lambda job: (job.submission, job.wf_id, job.fn_id))
-        if self.order == "funcsched":
-            oldest = self.oldest()
-            if self.now >= oldest.submission + self.starve_threshold:
-                return oldest
+        since, oldest = self.starves()
+        if self.now >= since:
+            return oldest
         return min(self.queue, key=lambda job: (self.priority(job), job.number))
 
     # Placing
@@ -195,10 +174,10 @@ class ReferenceWorld:
             return
         if self.rules.order is None or self.rules.placement == "asked":
             number, memory = self.decide(job, candidates)
-            self.start(job, self.nodes[number], memory)
         else:
             number = min(candidates, key=lambda number: self.preference(job, self.nodes[number]))
-            self.start(job, self.nodes[number], job.image.memory)
+            memory = job.image.memory
+        self.start(job, self.nodes[number], memory)
         self.due = True
 
     def leased(self, node: Node) -> bool:
@@ -234,8 +213,8 @@ class ReferenceWorld:
         off = any(node.holds(job, need) and not self.leased(node) for node in self.nodes)
         if off and self.now < patience_ends < math.inf:
             self.set_timer(patience_ends, PATIENCE, 0, self.look)
-        starves = self.oldest().submission + self.starve_threshold
-        if self.order == "funcsched" and self.now < starves < math.inf:
+        starves, _ = self.starves()
+        if self.now < starves < math.inf:
             self.set_timer(starves, STARVATION, 0, self.look)
 
     def start(self, job: Job, node: Node, memory: int) -> None:
@@ -244,7 +223,7 @@ class ReferenceWorld:
         job.startup, starts = 0.0, not self.leased(node)
         if starts:
             job.startup = node.server.kind.cold_start_latency
-            node.server.starts += 1
+            self.server_cold_starts += 1
             for other in node.server.nodes:
                 other.clock = self.now + job.startup
         matching = [one for one in node.idle if one.image is image]
@@ -259,7 +238,7 @@ class ReferenceWorld:
             job.transfer += data / self.bandwidth(before.node, node)
         job.creation_time = max(node.clock, self.now) + job.cold + job.transfer
         job.node, job.dispatched, job.memory_alloc = node, self.now, memory
-        job.run = self.next_number()
+        job.run = next(self.numbers)
         image.frequency += 1
         node.place(job)
         self.make_room(node)
@@ -267,8 +246,7 @@ class ReferenceWorld:
         if self.time_slice < math.inf:
             self.set_slice(job, job.creation_time + self.time_slice)
 
-    def bandwidth(self, source: Node | None, target: Node) -> float:
-        assert source is not None
+    def bandwidth(self, source: Node, target: Node) -> float:
         if source is target:
             return self.cluster.memory_bandwidth
         if source.server is target.server:
@@ -280,7 +258,7 @@ class ReferenceWorld:
     def complete(self, node: Node) -> None:
         job = node.complete()
         self.make_room(node)
-        self.end_run(job, node, True)
+        self.end_run(job, node, 0)
         job.finished = True
         job.image.last_end = self.now
         for other in self.jobs:
@@ -292,13 +270,12 @@ class ReferenceWorld:
         self.due = True
 
     def set_slice(self, job: Job, time: float) -> None:
-        self.set_timer(time, SLICE_END, job.run, partial(self.end_slice, job, job.run))
+        self.set_timer(time, SLICE_END, job.run, self.end_slice, job, job.run)
 
     def end_slice(self, job: Job, run: int) -> None:
-        if job.run != run:
-            return
         node = job.node
-        assert node is not None
+        if job.run != run or node is None:
+            return
         gives_way = bool(self.queue)
         if gives_way and self.order == "srtf":
             left = max(0.0, job.expected - (job.served + self.now - job.start_time))
@@ -308,16 +285,16 @@ class ReferenceWorld:
             return
         node.remove(job, self.now)
         job.remaining = max(1, job.remaining)
-        self.end_run(job, node, False)
+        self.end_run(job, node, 1)
         self.release(node, job, unused=False)
         self.extend(node.server)
         self.join(job)
 
-    def end_run(self, job: Job, node: Node, finished: bool) -> None:
+    def end_run(self, job: Job, node: Node, outcome: int) -> None:
         seconds = self.now - job.start_time
         job.served += seconds
         job.run = -1
-        where = (job.wf_id, job.fn_id, node.number, job.warm, finished)
+        where = (job.wf_id, job.fn_id, node.number, job.warm, outcome)
         parts = (job.dispatched - job.joined, job.cold, job.transfer, seconds, job.startup)
         self.runs.append(Run(*where, job.dispatched, job.start_time, self.now, *parts))
 
@@ -332,9 +309,10 @@ class ReferenceWorld:
             self.pay(server, begin, max(1, steps))
 
     def pay(self, server: Server, begin: float, steps: int) -> None:
-        end = begin + steps * self.lease.step
-        server.leases.append((begin, end, steps))
-        self.set_timer(end, LEASE_END, server.number, partial(self.end_lease, server, end))
+        server.expiration = end = begin + steps * self.lease.step
+        server.steps += steps
+        self.total_rent += steps * server.kind.hourly_rate * (self.lease.step / 3600)
+        self.set_timer(end, LEASE_END, server.number, self.end_lease, server, end)
 
     def end_lease(self, server: Server, end: float) -> None:
         if server.expiration != end:
@@ -363,20 +341,17 @@ class ReferenceWorld:
         policy, image, memory = self.keep_alive, job.image, job.memory_alloc
         after, until = image.window
         if policy == "hybrid_histogram" and unused and after > 0:
-            number = image.prewarming = self.next_number()
-            fire = partial(self.prewarm, image, number)
-            self.set_timer(self.now + after, PREWARMING, number, fire)
-        elif policy in ("fixed", "hybrid_histogram"):
-            self.keep(node, image, memory, self.now, self.now + until)
+            number = image.prewarming = next(self.numbers)
+            self.set_timer(self.now + after, PREWARMING, number, self.prewarm, image, number)
         elif policy != "none":
-            self.keep(node, image, memory, self.now, math.inf)
+            self.keep(node, image, memory, self.now, self.now + until)
         self.forget(image)
 
     def keep(self, node: Node, image: Image, memory: int, ready: float, expires: float) -> None:
-        one = Idle(image, memory, ready, self.next_number(), node.cache_clock)
+        one = Idle(image, memory, ready, next(self.numbers), node.cache_clock)
         node.idle.append(one)
         if expires < math.inf:
-            self.set_timer(expires, EXPIRY, one.number, partial(self.expire, node, one))
+            self.set_timer(expires, EXPIRY, one.number, self.expire, node, one)
         self.make_room(node)
 
     def expire(self, node: Node, one: Idle) -> None:
@@ -430,16 +405,15 @@ class ReferenceWorld:
             return 0.0, policy.fixed_keep
         head = self.percentile_bin(counts, policy.prewarm_percentile)
         tail = self.percentile_bin(counts, policy.keep_percentile)
-        return (
-            head * policy.bin * (1 - policy.margin),
-            (tail + 1) * policy.bin * (1 + policy.margin),
-        )
+        begin, end = head * policy.bin, (tail + 1) * policy.bin
+        return begin * (1 - policy.margin), end * (1 + policy.margin)
 
     def percentile_bin(self, counts: Sequence[int], percentile: float) -> int:
         """The first bin up to which that share of all counts was reached."""
         rank = sum(counts) * percentile / 100
-        sums = [sum(counts[: place + 1]) for place in range(len(counts))]
-        return next(place for place, total in enumerate(sums) if total >= rank and total > 0)
+        return next(
+            place for place, total in enumerate(accumulate(counts)) if total >= rank and total > 0
+        )
 
 
 def jobs_of(episode: Episode) -> list[Job]:
@@ -447,43 +421,27 @@ def jobs_of(episode: Episode) -> list[Job]:
     workload, templates, rules = episode.workload, list(episode.declared), episode.rules
     images = episode.images or Images.by_name(templates, 0.0)
     image_of = images.of_all(templates)
-    of_images = np.zeros(len(images.cold_start), [("cold_start", float), ("memory", int)])
-    of_images["cold_start"], of_images["memory"] = images.cold_start, images.memory
-    known = declared_functions(build(episode), templates, image_of, of_images, episode.cluster)
+    sizes = {"cold_start": images.cold_start, "memory": images.memory}
+    known = declared_functions(build(episode), templates, image_of, sizes, episode.cluster)
     ranks = (rules.order or FIRST_COME).rank(known)
-    keep = getattr(rules.keep_alive, "keep", getattr(rules.keep_alive, "fixed_keep", 0.0))
-    made = [Image(float(seconds), (0.0, keep)) for seconds in images.cold_start]
-    for image, size in zip(made, images.memory.tolist(), strict=True):
-        image.memory = size
-    rows = iter(zip(image_of, known.execution, ranks, strict=True))
+    keep = getattr(rules.keep_alive, "keep", getattr(rules.keep_alive, "fixed_keep", math.inf))
+    sizes = zip(*(row.tolist() for row in sizes.values()), strict=True)
+    made = [Image(cold_start, memory, (0.0, keep)) for cold_start, memory in sizes]
+    rows = iter(zip(image_of, known.execution.tolist(), ranks.tolist(), strict=True))
     declared = {each: [next(rows) for _ in range(each.function_count)] for each in templates}
     jobs = []
     for wf_id, template in enumerate(workload.templates):
-        owner = None
+        arrival, tickets = workload.arrival_times[wf_id], None
         if episode.cluster.cpu_share == "tickets":
-            assert episode.funding is not None
             tenant = workload.tenants[wf_id]
-            owner = tenant, Fraction(episode.funding.tenants[tenant].tickets)
+            tickets = tenant, Fraction(episode.funding.tenants[tenant].tickets)
         own = []
-        for fn_id, (number, expected, rank) in enumerate(declared[template]):
-            image, memory = made[number], int(template.memory_req[fn_id])
-            job = Job(
-                wf_id,
-                fn_id,
-                image,
-                int(workload.work[wf_id] if workload.work else template.computation[fn_id]),
-                int(template.parallelism[fn_id]),
-                memory,
-                {
-                    name: Fraction(str(amounts[fn_id]))
-                    for name, amounts in template.resources.items()
-                },
-                workload.arrival_times[wf_id],
-                float(expected),
-                float(rank),
-                owner,
-            )
-            own.append(job)
+        for fn_id, (image, expected, rank) in enumerate(declared[template]):
+            named = {name: Fraction(str(row[fn_id])) for name, row in template.resources.items()}
+            work = workload.work[wf_id] if workload.work else template.computation[fn_id]
+            numbers = (work, template.parallelism[fn_id], template.memory_req[fn_id])
+            needs = (*map(int, numbers), named)
+            own.append(Job(wf_id, fn_id, made[image], *needs, arrival, expected, rank, tickets))
         for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
             own[target].predecessors.append((own[source], int(size)))
         jobs += own

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from ray.scripts.scripts import cli as ray_command
 from tensorboard.program import TensorBoard
@@ -36,11 +35,10 @@ from env.sim.view.raw_env import RawEnv
 from report import vega
 from report.summary import FEWEST_FOR_INTERVALS
 from run.command import CONF, PROJECT, run
-from run.composing import plain
 from tests.agents.learned.test_queue_policy import save_untrained
 from tests.commands import NoWeights
 from tests.env.small import functions
-from tests.env.worlds import TINY, world
+from tests.env.worlds import TINY, composed, world
 from tests.episodes import end
 from tests.report.recorded import finished_evaluation
 
@@ -82,10 +80,8 @@ QUICK = (
 def finished_training(folder: Path) -> None:
     """A policy and a checkpoint, as far as they are looked at before a run starts."""
     shutil.copytree(POLICIES / "hetero_numa_hierarchical", folder / "policy")
-    with initialize_config_dir(str(CONF), version_base=None):
-        config = plain(compose("train"))
     state = RunState(iteration=1)
-    save_checkpoint(NoWeights(), folder, state, config, keep=1)
+    save_checkpoint(NoWeights(), folder, state, composed(name="train"), keep=1)
 
 
 @pytest.fixture(scope="module")
@@ -239,8 +235,7 @@ def test_the_metric_of_the_docs_can_be_computed(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_limits_of_the_report_are_those_of_the_program() -> None:
     text = (PROJECT / "docs" / "report.md").read_text()
-    with initialize_config_dir(str(CONF), version_base=None):
-        most = compose("evaluate").report.episodes_mb
+    most = composed(name="evaluate")["report"]["episodes_mb"]
     assert f"fit into\n{most:.0f} MB" in text
     assert f"is {vega.LOG_FROM:.0f} times the smallest" in text
     assert f"With fewer than {FEWEST_FOR_INTERVALS}\nepisodes" in text

@@ -9,7 +9,7 @@ from agents.baseline import make_baselines
 from env.base.schema import validated
 from env.learn.training_episodes import TrainingEpisodes
 from env.score.reward import Objective
-from evaluation.weight_search import UNTUNED, Found, SearchSettings, WeightSearch
+from evaluation.weight_search import UNTUNED, SearchResult, SearchSettings, WeightSearch
 from search_baseline import FILE, prepared
 from tests.commands import Command, InProcess, refused
 from tests.env.worlds import TINY, world
@@ -32,7 +32,7 @@ def searched(
     tell: Callable[[int], None] = lambda played: None,
     overrides: list[str] = CROWDED,
     **ranges: tuple[float, float],
-) -> Found:
+) -> SearchResult:
     """A search in that world, or another one, with some other ranges."""
     config, settings = world(*overrides), SETTINGS.model_copy(update=ranges)
     objective = validated(Objective, config["objective"], "objective")

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
@@ -29,10 +28,9 @@ from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from evaluate import prepared as evaluation
 from run.command import CONF, PROJECT
-from run.composing import plain
 from tests.commands import Command, InProcess, NoWeights, refused
-from tests.env.worlds import TENANTS, TINY, TRACE, world
-from tests.evaluate_command import results_in
+from tests.env.worlds import TENANTS, TINY, TRACE, composed, world
+from tests.evaluate_command import ended, results_in
 from train import prepared
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
@@ -49,10 +47,7 @@ TIMEOUT = 600
 
 
 def call(*overrides: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    told = [*TRAIN, *overrides]
-    return subprocess.run(
-        told, cwd=folder, text=True, capture_output=True, timeout=TIMEOUT, check=False
-    )
+    return ended([*TRAIN, *overrides], folder)
 
 
 @pytest.fixture
@@ -194,9 +189,8 @@ def test_a_resumed_run_ends_as_one_that_ran_through(tmp_path: Path) -> None:
     ],
 )
 def test_features_have_the_weights_of_a_rule(name: str, rule: str) -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        files = ["workflow.path=any"] if name.startswith("real_workflows") else []
-        told = plain(compose("train", [f"experiment={name}", *files]))
+    files = ["workflow.path=any"] if name.startswith("real_workflows") else []
+    told = composed(f"experiment={name}", *files, name="train")
     assert told["algo"]["warm_start"] in (None, rule)
     (baseline,) = make_baselines([rule])
     weights = baseline._config.placement.of(validated(Objective, told["objective"], "objective"))
@@ -326,8 +320,7 @@ def test_a_run_that_is_done_is_not_resumed_and_ends_the_process_with_2(
 def test_a_checkpoint_that_cannot_go_on_is_not_resumed(
     made_in: str, changed: dict[str, Any], says: str, command: Command
 ) -> None:
-    with initialize_config_dir(str(CONF), version_base=None):
-        told = plain(compose("train", [*BRIEF, "budget.iterations=1"]))
+    told = composed(*BRIEF, "budget.iterations=1", name="train")
     save_checkpoint(NoWeights(made_in), Path("saved"), RunState(), told | changed, keep=1)
     refused(command(*BRIEF, "budget.iterations=2", "resume=saved"), says)
 

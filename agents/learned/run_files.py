@@ -22,7 +22,7 @@ from env.workloads.templates import assumed_of
 from env.workloads.traces.trace_samples import assumed_of_trace
 from run.composing import TRAINING_WORLD
 from run.run_folder import ASSUMPTIONS, first_difference
-from run.settings import TrainSettings
+from run.settings import TrainSettings, extremes
 
 
 def check_resume(settings: TrainSettings, path: str) -> None:
@@ -79,7 +79,7 @@ def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
     for key in ("teacher", "warm_start"):
         teachers = {f"algo.{key}": [getattr(settings.algo, key, None)]}
         if key in space:
-            teachers[f"tune.space.{key}"] = [*space[key].extremes]
+            teachers[f"tune.space.{key}"] = [*extremes(space[key])]
         for where, names in teachers.items():
             for name in filter(None, names):
                 with located(where):

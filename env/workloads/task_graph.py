@@ -83,11 +83,7 @@ def agreed(one: Value | None, other: Value | None, what: str) -> Value | None:
 
 
 def sized_files(stated: Iterable[tuple[str, float | None]], where: str) -> dict[str, float | None]:
-    """Files with their sizes; a file may be stated several times.
-
-    Raises:
-        InputError: two sizes are stated for one file.
-    """
+    """Files with their sizes; one may be stated twice, with two sizes that is an `InputError`."""
     files: dict[str, float | None] = {}
     for name, size in stated:
         files[name] = agreed(files.get(name), size, f"{where}: size of {short(name)}")
@@ -95,11 +91,7 @@ def sized_files(stated: Iterable[tuple[str, float | None]], where: str) -> dict[
 
 
 def positions(names: Iterable[str], where: str) -> dict[str, int]:
-    """Task name to position.
-
-    Raises:
-        InputError: a name is used twice, or there is no name.
-    """
+    """Task name to position; or `InputError`: a name is used twice, or there is none."""
     index: dict[str, int] = {}
     for name in names:
         if name in index:
@@ -111,11 +103,7 @@ def positions(names: Iterable[str], where: str) -> dict[str, int]:
 
 
 def position(reference: str, index: Mapping[str, int], what: str) -> int:
-    """Position of the task that something refers to; errors call that `what`.
-
-    Raises:
-        InputError: there is no such task.
-    """
+    """Position of the task that something, in an `InputError` called `what`, refers to."""
     if reference not in index:
         raise InputError(f"{what} {short(reference)}, no such task")
     return index[reference]

@@ -55,11 +55,7 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
 def read_workflow_file(
     path: Path, max_bytes: int = MOST_BYTES, inside: Path | None = None
 ) -> TaskGraph:
-    """Reads one WfFormat or DAX file, gzipped or not, as its suffix says; see `opened`.
-
-    Raises:
-        InputError: the file cannot be read, or is no such file.
-    """
+    """Reads a WfFormat or DAX file, gzipped or not, as its suffix says; or `InputError`."""
     content = read_bytes(path, max_bytes, inside)
     stem = path.name.removesuffix(".gz")
     suffix = Path(stem).suffix

@@ -24,7 +24,7 @@ function ganttData(panels) {
   const band = Math.ceil(BAND_PIXELS / pixels);
   const gap = Math.ceil(28 / pixels);
   const fold = folding(panels.map(({data}) => data), byId("fold").checked);
-  const found = {bars: [], leases: [], folds: [], edges: [], titles: [], ticks: [], names: {}, rows: 0, until: fold.until};
+  const found = {bars: [], leases: [], outages: [], folds: [], edges: [], titles: [], ticks: [], names: {}, rows: 0, until: fold.until};
   for (const {policy, data} of panels) {
     found.titles.push({row: found.rows + gap / 2, text: policy});
     found.rows += gap;
@@ -41,7 +41,9 @@ function ganttData(panels) {
       return row;
     });
     found.edges.push({row: found.rows});
-    for (const lease of data.leases) found.leases.push(leased(lease, data.nodes, firstRow, found.rows, fold));
+    for (const spans of ["leases", "outages"]) {
+      for (const span of data[spans]) found[spans].push(ofServer(span, data.nodes, firstRow, found.rows, fold));
+    }
     const all = data.containers;
     for (let index = 0; index < all.wf_id.length; index += 1) {
       addBars(found.bars, data, index, firstRow, data.nodes[all.node[index]].name, fold);
@@ -51,11 +53,11 @@ function ganttData(panels) {
   return {...found, height: found.rows * pixels, fold};
 }
 
-// The time in which a server is paid, behind all of its nodes.
-function leased({node, nodes, begin, end, rent}, all, firstRow, rows, fold) {
+// The time in which a server is paid, or out of service, behind all of its nodes.
+function ofServer({node, nodes, begin, end, rent = 0, condition = "leased"}, all, firstRow, rows, fold) {
   return {
     begin: fold.at(begin), end: fold.at(end), top: firstRow[node], bottom: firstRow[node + nodes] ?? rows,
-    server: all[node].name.split(" · ")[0], from: `${begin.toFixed(0)} s`, to: `${end.toFixed(0)} s`, rent: usd(rent),
+    server: all[node].name.split(" · ")[0], condition, from: `${begin.toFixed(0)} s`, to: `${end.toFixed(0)} s`, rent: usd(rent),
   };
 }
 
@@ -91,6 +93,10 @@ function addBars(bars, {containers: all, workflows, functions}, index, firstRow,
       bars.push({...container, phase, fill, begin: fold.at(begin), end: fold.at(end), top: middle - half, bottom: middle + half});
     }
     begin = end;
+  }
+  if (all.killed[index]) {
+    const mark = {begin: fold.at(begin) - settings.killed * fold.until, end: fold.at(begin), top: middle - 0.5, bottom: middle + 0.5};
+    bars.push({...container, phase: "killed", fill: "killed", ...mark});
   }
 }
 
@@ -138,8 +144,8 @@ function along(from, to, value) {
 }
 
 async function drawGantt() {
-  const {bars, leases, folds, edges, titles, height, fold, ...parameters} = ganttData(chosen());
-  const datasets = {bars, leases, folds, edges, titles};
+  const {bars, leases, outages, folds, edges, titles, height, fold, ...parameters} = ganttData(chosen());
+  const datasets = {bars, leases, outages, folds, edges, titles};
   await draw("gantt", (spec) => ({...withParameters(spec, parameters), height, datasets}));
   focus = Math.min(...bars.map((bar) => bar.begin));
   const view = views.gantt;

@@ -10,14 +10,12 @@ from agents.baseline import make_baselines
 from agents.learned.learned_scheduler import LearnedScheduler
 from agents.live import LiveCluster
 from agents.scheduler import Scheduler, play
-from env.base.schema import validated
+from env.learn.world import World
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig, cluster_from_config
+from env.sim.declared.hardware import ClusterConfig
 from env.sim.view.raw_env import RawEnv, StepLog
-from env.workloads.generator import WorkloadConfig, WorkloadGenerator
-from env.workloads.templates import WorkflowConfig
 from tests.env.worlds import STUDY, TINY, world
 from tests.platform_loop import Platform
 from tests.recount import assert_recounted
@@ -28,14 +26,8 @@ OBJECTIVE = Objective(time_weight=1.0, cost_weight=1.0)
 @cache
 def episodes(*overrides: str) -> tuple[ClusterConfig, tuple[EpisodeWorkload, ...]]:
     """A cluster and its first held-out episodes."""
-    told = world(*overrides)
-    cluster = cluster_from_config(told["cluster"], "cluster")
-    generator = WorkloadGenerator(
-        validated(WorkflowConfig, told["workflow"], "workflow"),
-        validated(WorkloadConfig, told["workload"], "workload"),
-        cluster.single_core_speed,
-    )
-    return cluster, tuple(generator.evaluation_episode(index) for index in range(3))
+    given = World(world(*overrides))
+    return given.cluster, tuple(given.generator.evaluation_episode(index) for index in range(3))
 
 
 def baseline(name: str) -> Scheduler:

@@ -47,11 +47,6 @@ class Lost(First):
         return 99
 
 
-class Wordy(First):
-    def choose(self, decision):
-        return "here"
-
-
 class Unfit(First):
     fit = "nowhere"
 
@@ -121,7 +116,6 @@ def test_a_file_that_cannot_be_executed(file: str) -> None:
         ("Leaves", "choose raised SystemExit: 0", "raise SystemExit(0)"),
         ("Refuses", "choose raised InputError: ", 'decision.env.step("nowhere", 0, 0, 1)'),
         ("Lost", "choose: row: a whole number from 0 to 2 is needed, found 99", None),
-        ("Wordy", "choose: row: a whole number from 0 to 2 is needed, found 'here'", None),
     ],
 )
 def test_what_a_rule_does_wrong_is_shown(name: str, says: str, line: str | None, file: str) -> None:

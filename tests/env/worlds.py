@@ -1,16 +1,15 @@
 """Configurations of small worlds, composed from conf/ as the commands do."""
 
 import copy
-from functools import cache, partial
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
-from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-CONF = Path(__file__).parents[2] / "conf"
+from run.command import CONF
+from run.composing import plain
+
 TINY = ("cluster=tiny", "workflow=tiny", "workload=tiny")
 STUDY = ("cluster=hetero_numa", "workflow=study", "workload=poisson")
 LAYOUTS = ("placer", "hierarchical", "server_types")
@@ -34,18 +33,27 @@ SECOND_TYPE = (
 """Of servers, for worlds that have one."""
 
 
+GROUPS = (
+    *("cluster", "workflow", "workload", "agents", "objective", "variation"),
+    *("dispatch", "lease", "keep_alive", "changes", "recovery"),
+)
+
+
 @cache
-def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
+def _composed(name: str | None, overrides: tuple[str, ...]) -> dict[str, Any]:
     with initialize_config_dir(str(CONF), version_base=None):
-        config = compose("train", overrides=list(overrides))
-    shared = ("cluster", "workflow", "workload", "agents", "objective", "variation")
-    groups = (*shared, "dispatch", "lease", "keep_alive", "changes", "recovery")
-    return {group: OmegaConf.to_container(config[group], resolve=True) for group in groups}
+        return plain(compose(name, list(overrides)))
+
+
+def composed(*overrides: str, name: str | None = None) -> dict[str, Any]:
+    """The configuration of a command; without its name that of groups: "+workflow=study"."""
+    return copy.deepcopy(_composed(name, overrides))
 
 
 def world(*overrides: str, seed: int = 0) -> dict[str, Any]:
     """What `ServerlessEnv` is built from."""
-    return {**copy.deepcopy(_composed(overrides)), "seed": seed}
+    config = composed(*overrides, name="train")
+    return {group: config[group] for group in GROUPS} | {"seed": seed}
 
 
 def with_queue(layout: str) -> tuple[str, ...]:
@@ -76,18 +84,3 @@ def gym_mask(agent: Any, mask: np.ndarray) -> Any:
     """What `sample` of the agent's action space takes."""
     flags = mask.astype(np.int8)
     return (flags[: agent.bids], flags[agent.bids :]) if agent.bids else flags
-
-
-def sampling_with_masks(env: MultiAgentEnv) -> MultiAgentEnv:
-    """The same, with spaces that sample under the masks of its reset: RLlib's check gives none."""
-    reset = env.reset
-
-    def noted(**given: Any) -> Any:
-        seen, infos = reset(**given)
-        for name, own in seen.items():
-            mask, space = gym_mask(env.members[name], own["mask"]), env.action_spaces[name]
-            space.sample = partial(type(space).sample, space, mask=mask)
-        return seen, infos
-
-    env.reset = noted
-    return env

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pandas as pd
 import pytest
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.recovery import Recovery
+from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.server_changes import ListedChanges
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from report.schedule import main, read_schedule
@@ -16,6 +20,8 @@ from tests.episodes import GOLDEN, begun, end, written
 from tests.recorded_worlds import world
 
 CLUSTER = ClusterConfig(1_000, 1e12, 1e12, 100.0, (ServerType("s", 2, 0.36, 10.0, 1, 2, 4),))
+
+ONE = replace(CLUSTER, server_types=(ServerType("s", 1, 0.36, 10.0, 1, 2, 4),))
 
 
 def printed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
@@ -104,6 +110,20 @@ def test_a_preempted_function_has_one_row(
         assert float(row["completion_time"]) == max(run["end_time"] for run in own)
         seconds = sum(run["execution_time"] for run in own)
         assert float(row["execution_time"]) == pytest.approx(seconds)
+
+
+def test_functions_that_failed_have_no_row(tmp_path: Path) -> None:
+    """The only server fails while the first of two functions runs, which is not tried again."""
+    fails = {"time": 25.0, "server": "s 0", "action": "fail"}
+    rules = Rules(
+        lease=Lease(kind="always", charged=False),
+        changes=ListedChanges.model_validate({"kind": "listed", "events": [fails]}),
+        recovery=Recovery(retries=0),
+    )
+    chains = [WorkflowTemplate("w", [10_000, 20_000], [1, 1], [1, 1], [(0, 1)], [0])] * 2
+    env = end(begun([5.0, 100.0], chains, ONE, record=True, rules=rules))
+    table = read_schedule(str(written(env, tmp_path / "failed.json")))
+    assert table[["workflow_id", "function_id", "completion_time"]].values.tolist() == [[0, 0, 15]]
 
 
 def test_bad_input_gets_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def test_every_phase_of_a_queued_world(tmp_path: Path) -> None:
         [50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 60.0],
     ]
     assert timeline.warm[["begin", "end"]].values.tolist() == [[42.0, 50.0]]
-    times, waiting = timeline.central_queue()
+    times, waiting = timeline.in_phase("central queue")
     assert (times.tolist(), waiting.tolist()) == ([0.0, 5.0, 32.0], [0, 1, 0])
     (node,) = timeline.nodes
     assert (node.times.tolist(), node.cpu.tolist()) == (
@@ -87,10 +87,10 @@ def test_times_of_any_world(tmp_path: Path, order: str) -> None:
 def test_the_queue_for_memory() -> None:
     """Two functions could start after 2 and 3 s and have their memory after 12 and 13 s."""
     timeline = read_timeline(MEMORY_WAITING)
-    times, waiting = timeline.queue()
+    times, waiting = timeline.in_phase("waiting")
     assert times.tolist() == [0.0, 2.0, 3.0, 12.0, 13.0]
     assert waiting.tolist() == [0, 1, 2, 1, 0]
-    assert timeline.queue(0)[1].tolist() == waiting.tolist()
+    assert timeline.in_phase("waiting", 0)[1].tolist() == waiting.tolist()
     assert timeline.flow_times.tolist() == [12.0, 19.0, 13.0, 9.0]
 
 

@@ -4,13 +4,12 @@ import shlex
 import sys
 from pathlib import Path
 
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from run.command import CONF
 from run.composing import WORLD, plain
 from run.next_command import PROJECT, evaluate_command
 from tests.commands import InProcess, doing
+from tests.env.worlds import composed
 
 
 def said_by(in_process: InProcess, *told: str) -> tuple[str, dict[str, object]]:
@@ -61,6 +60,5 @@ def test_what_options_of_the_users_own_set_is_evaluated(
     assert words[:2] == ["--config-dir", "my conf"]
     overrides = [word for word in words[2:] if not word.startswith("policy=")]
     overrides.append(f"hydra.searchpath=[{mine.as_uri().replace('%20', ' ')}]")
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        world = plain(compose("evaluate", overrides=overrides))
+    world = composed(*overrides, name="evaluate")
     assert {group: world[group] for group in WORLD} == {group: told[group] for group in WORLD}

@@ -7,16 +7,15 @@ from env.base.jit import compiled
 from env.learn.aec import ServerlessAEC
 from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
-from env.sim.check.validate import violations
 from env.sim.declared.aside import DecisionKind
 from env.sim.episode.episode_file import read_episode
-from env.sim.episode.replay import differences, replayed
 from env.sim.events.endings import drain
 from env.sim.state.records import IN_SERVICE, NONE
 from evaluate import prepared
 from tests.agents.learned.conftest import config_of
 from tests.agents.learned.test_algorithms import SETTINGS
 from tests.env.worlds import TINY, world
+from tests.episodes import assert_sound
 
 WORLD = (*TINY, "dispatch=queued", "workload.arrivals.mean_gap=30")
 
@@ -77,4 +76,4 @@ def test_a_rule_decides_in_evaluate_and_its_episode_replays(in_process) -> None:
     assert in_process("evaluate", prepared)(*told, "hydra.run.dir=run").code == 0
     episode = read_episode("run/episodes/Thrifty_0_0000.json")
     assert {change.condition for change in episode.changes} == {"draining"}
-    assert violations(episode) == [] and differences(replayed(episode), episode.expected) == []
+    assert_sound(episode)

@@ -9,24 +9,22 @@ import pytest
 from agents.baseline import make_baselines
 from agents.scheduler import play
 from env.score.reward import Objective
-from env.sim.check.validate import violations
 from env.sim.declared.aside import Change
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.rules import Lease, Rules
-from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.episode_file import read_episode, write_episode
-from env.sim.episode.recording import episode_of
-from env.sim.episode.replay import differences, replayed
+from env.sim.episode.episode_file import read_episode
 from env.sim.events.endings import bring_back, take_down
 from env.sim.state.block import State
 from env.sim.view.raw_env import RawEnv
 from report import gantt
 from report.timeline import read_timeline
+from tests.env.small import chain, cluster_of
+from tests.episodes import assert_sound, checked, written
 
-CLUSTER = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, 0.0, 1, 1, 100),))
-COLD = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 2, 3.6, 7.0, 1, 1, 100),))
-JOB = WorkflowTemplate("job", [50_000, 50_000], [100, 100], [1, 1], [(0, 1)], [0])  # 50 s each
+CLUSTER = cluster_of(ServerType("s", 2, 3.6, 0.0, 1, 1, 100))
+COLD = cluster_of(ServerType("s", 2, 3.6, 7.0, 1, 1, 100))
+JOB = chain(50_000, 50_000, memory=100)  # 50 s each
 
 
 def fails(server: int, state: State) -> None:
@@ -53,10 +51,7 @@ def test_by_hand(tmp_path: Path) -> None:
         env.step("s", server, 0, 100)
     runs = [tuple(run) for run in env.runs[["fn_id", "node", "start_time", "end_time", "outcome"]]]
     assert runs == [(0, 0, 0.0, 50.0, 0), (1, 0, 50.0, 70.0, 2), (1, 1, 70.0, 120.0, 0)]
-    recorded = episode_of(env, "failure", "")
-    write_episode(tmp_path / "failure.json", recorded)
-    again = read_episode(tmp_path / "failure.json")
-    assert violations(again) == [] and differences(replayed(again), recorded.expected) == []
+    assert_sound(read_episode(written(env, tmp_path / "failure.json")))
     leases = read_timeline(tmp_path / "failure.json").leases
     assert leases["end"].tolist()[0] == 70.0
     assert gantt.main([str(tmp_path / "failure.json"), "-o", str(tmp_path / "gantt.png")]) == 0
@@ -74,6 +69,4 @@ def test_at_random(order: str | None, kind: str) -> None:
         workload = EpisodeWorkload(tuple(rng.uniform(0, 200, 5).tolist()), (JOB,) * 5)
         env = RawEnv.of(Episode(workload, COLD, rules, changes=failures(*listed)), record=True)
         play(env, player, Objective(time_weight=1, cost_weight=1), np.random.SeedSequence(0))
-        recorded = episode_of(env, "failures", "")
-        assert violations(recorded) == []
-        assert differences(replayed(recorded), recorded.expected) == []
+        checked(env)

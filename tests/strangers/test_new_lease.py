@@ -7,35 +7,31 @@ import pytest
 
 from env.score.lower_bound import lower_bound
 from env.score.reward import Objective
-from env.sim.check.validate import violations
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.rules import Lease, Rules
-from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.recording import episode_of
-from env.sim.episode.replay import differences, replayed
 from env.sim.view.raw_env import RawEnv
 from evaluate import prepared
 from tests.commands import InProcess
+from tests.env.small import cluster_of, functions
 from tests.env.worlds import TINY
+from tests.episodes import checked
 
 PER_SECOND = "kind: hourly\nstep: 1.0\nleast: 60\n"
+CLUSTER = cluster_of(ServerType("one", 1, 3.6, 0.0, 1, 1, 100))
+RULES = Rules(lease=Lease(step=1.0, least=60))
 
 
 @pytest.mark.parametrize(("seconds", "paid"), [(10.0, 60), (60.5, 61), (600.0, 600)])
 def test_rent_and_bound(seconds: float, paid: int) -> None:
     """One function of so many seconds, on a server of 3.6 USD an hour that starts at once."""
-    cluster = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("one", 1, 3.6, 0.0, 1, 1, 100),))
-    work = WorkflowTemplate("one", [int(1000 * seconds)], [100], [1], [], [])
-    env = RawEnv([0.0], [work], cluster, record=True, rules=Rules(lease=Lease(step=1.0, least=60)))
+    work = functions(int(1000 * seconds), memory=100)
+    env = RawEnv([0.0], [work], CLUSTER, record=True, rules=RULES)
     env.step("one", 0, 0, 100)
     assert env.total_rent == pytest.approx(0.001 * paid)
     bound = lower_bound(env.state, Objective(time_weight=0.0, cost_weight=1.0))
     # J counts rent in the cost of the work alone, at the price of a core-second.
     assert bound == pytest.approx(max(1.0, 60 / seconds))
-    episode = episode_of(env, "one", "")
-    assert violations(episode) == []
-    assert episode.expected is not None
-    assert differences(replayed(episode), episode.expected) == []
+    checked(env)
 
 
 def test_the_report_says_what_is_paid(in_process: InProcess, tmp_path: Path) -> None:
@@ -54,9 +50,8 @@ def test_the_report_says_what_is_paid(in_process: InProcess, tmp_path: Path) -> 
 
 def test_an_extended_lease_has_begun_before() -> None:
     """Jobs of 60 and 10 s, one after the other: what is paid at least is paid once."""
-    cluster = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("one", 1, 3.6, 0.0, 1, 1, 100),))
-    jobs = [WorkflowTemplate("", [1000 * seconds], [100], [1], [], []) for seconds in (60, 10)]
-    env = RawEnv([0.0, 0.0], jobs, cluster, rules=Rules(lease=Lease(step=1.0, least=60)))
+    jobs = [functions(1000 * seconds, memory=100) for seconds in (60, 10)]
+    env = RawEnv([0.0, 0.0], jobs, CLUSTER, rules=RULES)
     env.step("one", 0, 0, 100)
     env.step("one", 0, 0, 100)
     assert env.total_rent == pytest.approx(0.001 * 70)

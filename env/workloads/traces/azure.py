@@ -75,9 +75,7 @@ class Azure2019(Strict):
           by the smallest number of functions that makes all figures of a row whole MB.
         - Left out: functions that are never invoked or have no durations, rows with a blank
           (of memory: or an average of 0), and rows of functions that are never invoked.
-
-        Args:
-            min_duration: seconds, shorter durations are raised to it.
+        - Durations below `min_duration` seconds are raised to it.
 
         Raises:
             InputError: a file cannot be read, has no rows or lacks a column or a minute; a cell is
@@ -172,10 +170,8 @@ class Azure2021(Strict):
         """All functions, in the order of their first row. Nothing is drawn.
 
         A request arrives its duration before the end that is stated: the trace has no waiting. It
-        has no memory. Left out: invocations that began before the trace.
-
-        Args:
-            min_duration: seconds, shorter durations are raised to it.
+        has no memory. Left out: invocations that began before the trace. Durations below
+        `min_duration` seconds are raised to it.
 
         Raises:
             InputError: the file cannot be read, lacks a column or has no usable row; a cell is

@@ -48,10 +48,8 @@ class AzureLike(Strict):
         """The functions that are invoked at all.
 
         A timer goes off every whole number of minutes, or several times each minute, whichever is
-        nearest to its rate. Memory is left open.
-
-        Args:
-            min_duration: seconds, shorter durations are raised to it.
+        nearest to its rate. Memory is left open. Durations below `min_duration` seconds are raised
+        to it.
         """
         counts = np.empty((self.minutes, self.functions), np.int64)
         medians = np.empty(self.functions)

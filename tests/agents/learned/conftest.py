@@ -1,25 +1,26 @@
 """One Ray for tests that follow each other: starting it takes seconds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import ray
-from hydra import compose, initialize_config_dir
 from pydantic import TypeAdapter
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 
-from agents.learned.algorithms import policy_spaces, run_config
+from agents.learned.algorithms import build, policy_spaces, run_config
 from env.learn.multi_agent import register
-from run.command import CONF
-from run.composing import plain
 from run.ray_session import start_ray
 from run.settings import AlgoSettings, RaySettings, TrainSettings
 from tests.agents.learned.toy_env import ToyEnv, make
+from tests.env.worlds import composed
 
 TOY = "Toy-v0"
+Started = Callable[..., Any]
+"""Takes settings of `algo`, a world and what else `config_of` takes, or a checkpoint."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +40,7 @@ def toy(registered: None) -> str:
 
 def algo(name: str, **changed: Any) -> dict[str, Any]:
     """Settings of conf/algo, with small networks."""
-    with initialize_config_dir(str(CONF), version_base=None):
-        settings: dict[str, Any] = plain(compose("train", [f"algo={name}"]))["algo"]
+    settings: dict[str, Any] = composed(f"algo={name}", name="train")["algo"]
     return settings | {"hidden": [32, 32]} | changed
 
 
@@ -80,3 +80,17 @@ def config_of(
     )
     config = run_config(parts, world, policy_spaces(made(world), shared))
     return config.environment(environment).debugging(seed=seed)
+
+
+@pytest.fixture
+def started(toy: str) -> Iterator[Started]:
+    """Builds algorithms, and stops them however a test ends."""
+    algorithms: list[Any] = []
+
+    def start(*given: Any, checkpoint: Path | None = None, **others: Any) -> Any:
+        algorithms.append(build(config_of(*given, **others), checkpoint))
+        return algorithms[-1]
+
+    yield start
+    for algorithm in algorithms:
+        algorithm.stop()

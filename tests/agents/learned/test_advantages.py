@@ -10,8 +10,9 @@ from ray.rllib.core.columns import Columns
 
 from agents.learned.advantages import ChunksToBatch, advantages, values_of
 from agents.learned.chunk import ENDED, OPEN
+from tests.agents.learned.conftest import Started
 from tests.agents.learned.episodes import to_chunk
-from tests.agents.learned.test_training import make_algorithm
+from tests.agents.learned.test_training import PPO_SETTINGS
 
 GAMMA, LAMBDA = 0.97, 0.9
 
@@ -26,13 +27,10 @@ def by_observation(batch: dict[str, Any], values: np.ndarray) -> dict[bytes, tup
 
 
 @pytest.mark.parametrize("layout", ["placer", "hierarchical", "server_types"])
-def test_value_targets_are_those_of_the_stock_connectors(toy: str, layout: str) -> None:
+def test_value_targets_are_those_of_the_stock_connectors(started: Started, layout: str) -> None:
     # 40 steps an environment and sample: every sample cuts episodes of 17 steps in the middle.
-    algorithm = make_algorithm(
-        toy,
-        {"layout": layout, "steps": 17},
-        ppo={"gamma": GAMMA, "gae_lambda": LAMBDA, "batch_size": 160},
-    )
+    settings = PPO_SETTINGS | {"gamma": GAMMA, "gae_lambda": LAMBDA, "batch_size": 160}
+    algorithm = started(settings, {"layout": layout, "steps": 17})
     runner, learner = algorithm.env_runner, algorithm.learner_group._learner
     samples = [runner.sample() for _ in range(2)]
     kinds = {
@@ -63,7 +61,6 @@ def test_value_targets_are_those_of_the_stock_connectors(toy: str, layout: str) 
             assert float(trained.std(correction=0)) == pytest.approx(1.0, abs=1e-5)
             for column in (Columns.ACTIONS, Columns.ACTION_LOGP, Columns.ACTION_DIST_INPUTS):
                 assert batch[column].shape[1:] == stock[policy][column].shape[1:]
-    algorithm.stop()
 
 
 def test_advantages_of_a_hand_worked_example() -> None:

@@ -1,27 +1,25 @@
 """APPO, IMPALA and DQN on the toy: they learn, keep to the masks, resume, and fail out loud."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.dqn.default_dqn_rl_module import QF_PREDS
 from ray.rllib.core.columns import Columns
+from ray.tune.registry import register_env
 
-from agents.learned.algorithms import (
-    build,
-    policy_networks,
-    set_progress,
-)
+from agents.learned.algorithms import policy_networks, set_progress
 from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.network import MASKED_LOGIT
 from agents.learned.run_log import env_steps_of, episodes_of, measures_of
 from agents.learned.set_policy import SetQNetwork
-from tests.agents.learned.conftest import algo, config_of
+from tests.agents.learned.conftest import Started, algo
+from tests.agents.learned.test_set_policy import build as make_module
+from tests.agents.learned.test_set_policy import observe
 from tests.agents.learned.test_training import PPO_SETTINGS, same
 from tests.agents.learned.toy_env import ToyEnv
 
@@ -48,26 +46,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 PATIENCE = 60.0
 
 
-def make_algorithm(
-    toy: str, name: str, world: dict[str, Any], checkpoint: Path | None = None, **ray: Any
-) -> Algorithm:
-    return build(config_of(SETTINGS[name], world, toy, **ray), checkpoint)
-
-
-@pytest.fixture
-def stopping() -> Iterator[Callable[[Algorithm], Algorithm]]:
-    """Stops the algorithms it is given, however a test ends."""
-    started: list[Algorithm] = []
-
-    def keep(algorithm: Algorithm) -> Algorithm:
-        started.append(algorithm)
-        return algorithm
-
-    yield keep
-    for algorithm in started:
-        algorithm.stop()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "layout", "iterations"),
@@ -79,10 +57,10 @@ def stopping() -> Iterator[Callable[[Algorithm], Algorithm]]:
     ],
 )
 def test_learning_improves_the_return_clearly(
-    toy: str, stopping: Any, name: str, layout: str, iterations: int
+    started: Started, name: str, layout: str, iterations: int
 ) -> None:
     world = {"layout": layout, "items": 5, "steps": 10}
-    algorithm = stopping(make_algorithm(toy, name, world, envs_per_runner=16))
+    algorithm = started(SETTINGS[name], world, envs_per_runner=16)
     before = policy_networks(algorithm)
     means = []
     for iteration in range(iterations):
@@ -101,16 +79,16 @@ def test_learning_improves_the_return_clearly(
 
 @pytest.mark.parametrize("name", ["impala", "appo", "dqn"])
 def test_a_resumed_run_goes_on_with_weights_and_counters(
-    toy: str, stopping: Any, tmp_path: Path, name: str
+    started: Started, tmp_path: Path, name: str
 ) -> None:
     world = {"layout": "hierarchical", "steps": 9}
-    algorithm = stopping(make_algorithm(toy, name, world))
+    algorithm = started(SETTINGS[name], world)
     result = algorithm.train()
     save_checkpoint(algorithm, tmp_path, RunState(iteration=1), {}, keep=1)
     weights = algorithm.learner_group.get_weights()
     sampled = result["env_runners"]["num_env_steps_sampled_lifetime"]
 
-    resumed = stopping(make_algorithm(toy, name, world, find_checkpoint(tmp_path)))
+    resumed = started(SETTINGS[name], world, checkpoint=find_checkpoint(tmp_path))
     assert resumed.iteration == 1
     assert same(resumed.learner_group.get_weights(), weights)
     acting = resumed.env_runner.module["memory"].policy
@@ -121,9 +99,9 @@ def test_a_resumed_run_goes_on_with_weights_and_counters(
     assert not same(resumed.learner_group.get_weights(), weights)
 
 
-def test_a_runner_samples_while_the_learner_learns(toy: str, stopping: Any) -> None:
+def test_a_runner_samples_while_the_learner_learns(started: Started) -> None:
     world = {"layout": "hierarchical", "steps": 8}
-    algorithm = stopping(make_algorithm(toy, "impala", world, num_env_runners=1))
+    algorithm = started(SETTINGS["impala"], world, num_env_runners=1)
     before = algorithm.learner_group.get_weights()
     result = algorithm.train()
     assert env_steps_of(result) >= 640
@@ -153,17 +131,17 @@ def broken(*args: Any, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_learner_that_throws_ends_the_run(toy: str, stopping: Any, name: str) -> None:
-    algorithm = stopping(make_algorithm(toy, name, {"layout": "hierarchical"}))
+def test_a_learner_that_throws_ends_the_run(started: Started, name: str) -> None:
+    algorithm = started(SETTINGS[name], {"layout": "hierarchical"})
     algorithm.learner_group._learner._update = broken
     error = error_of(algorithm.train)
     assert "told to break" in f"{error} {error.__cause__}"
 
 
 @pytest.mark.long
-def test_a_runner_that_dies_ends_the_run(toy: str, stopping: Any) -> None:
+def test_a_runner_that_dies_ends_the_run(started: Started) -> None:
     world = {"layout": "placer", "crash": True}
-    algorithm = stopping(make_algorithm(toy, "appo", world, num_env_runners=1))
+    algorithm = started(SETTINGS["appo"], world, num_env_runners=1)
     # RLlib's runners leave the reason in their log and exit.
     assert "SeededEnvRunner" in str(error_of(algorithm.train))
 
@@ -176,12 +154,10 @@ class Worthless(ToyEnv):
         return observations, dict.fromkeys(rewards, 0.0), ended, cut, infos
 
 
-def test_what_follows_a_cut_has_the_value_that_the_critic_gives(toy: str, stopping: Any) -> None:
+def test_what_follows_a_cut_has_the_value_that_the_critic_gives(started: Started) -> None:
     """V-trace with rewards of 0 and a critic that says 1 everywhere: its targets are 1."""
-    from ray.tune.registry import register_env
-
     register_env("Worthless-v0", lambda config: Worthless(dict(config)))
-    algorithm = stopping(make_algorithm("Worthless-v0", "impala", {"steps": 10_000}))
+    algorithm = started(SETTINGS["impala"], {"steps": 10_000}, "Worthless-v0")
     learner = algorithm.learner_group._learner
     for parameter in learner.module["placer"].unwrapped().value.head.parameters():
         parameter.data.fill_(float(parameter.ndim == 1))
@@ -192,29 +168,11 @@ def test_what_follows_a_cut_has_the_value_that_the_critic_gives(toy: str, stoppi
 
 
 def q_network(epsilon: float) -> tuple[SetQNetwork, dict[str, Any]]:
-    environment = ToyEnv({"layout": "placer", "choices": 3})
-    environment.reset(seed=2)
-    torch.manual_seed(0)
-    module = SetQNetwork(
-        observation_space=environment.observation_spaces["placer"],
-        action_space=environment.action_spaces["placer"],
-        model_config={
-            "hidden": [16, 16],
-            "network": "pooling",
-            "message_rounds": 2,
-            "epsilon": [[0, epsilon], [1, epsilon]],
-        },
-    )
+    module = make_module("placer", kind=SetQNetwork, epsilon=[[0, epsilon], [1, epsilon]])
     with torch.no_grad():
         for parameter in module.policy.parameters():
             parameter.normal_()
-    seen = [environment._one() for _ in range(64)]
-    random = np.random.default_rng(1)
-    for one in seen:
-        one["mask"][random.random(18) < 0.4] = 0
-        one["mask"][random.integers(0, 15)] = 1
-    batch = {key: torch.from_numpy(np.stack([one[key] for one in seen])) for key in seen[0]}
-    return module, {Columns.OBS: batch}
+    return module, {Columns.OBS: observe("placer", 64)}
 
 
 def test_exploration_draws_from_what_the_mask_allows() -> None:
@@ -240,7 +198,7 @@ def test_without_exploration_the_best_allowed_value_is_taken() -> None:
 
 
 @pytest.mark.parametrize("name", ["ppo", "impala"])
-def test_a_crashing_environment_ends_the_run(toy: str, stopping: Any, name: str) -> None:
-    algorithm = stopping(make_algorithm(toy, name, {"layout": "placer", "crash": True}))
+def test_a_crashing_environment_ends_the_run(started: Started, name: str) -> None:
+    algorithm = started(SETTINGS[name], {"layout": "placer", "crash": True})
     error = error_of(algorithm.train)
     assert "told to crash" in f"{error} {error.__cause__}"

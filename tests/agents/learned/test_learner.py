@@ -14,9 +14,9 @@ from agents.learned.advantages import ChunksToBatch
 from agents.learned.chunk import Chunk, Steps
 from agents.learned.env_runner import FastPPOConfig
 from agents.learned.learner import BudgetPPOLearner
-from tests.agents.learned.conftest import config_of
+from tests.agents.learned.conftest import Started, config_of
 from tests.agents.learned.episodes import to_chunk
-from tests.agents.learned.test_training import PPO_SETTINGS, make_algorithm, same
+from tests.agents.learned.test_training import PPO_SETTINGS, same
 
 # Of the last gradient step, under RLlib's names.
 LOGGED = (
@@ -30,9 +30,8 @@ LOGGED = (
 )
 
 
-def make_config(toy: str, layout: str, **ppo: Any) -> FastPPOConfig:
-    settings = PPO_SETTINGS | {"kl_stop": 10.0} | ppo
-    config: FastPPOConfig = config_of(settings, {"layout": layout}, toy)
+def make_config(layout: str, **ppo: Any) -> FastPPOConfig:
+    config: FastPPOConfig = config_of(PPO_SETTINGS | {"kl_stop": 10.0} | ppo, {"layout": layout})
     connector = partial(ChunksToBatch, gamma=1.0, gae_lambda=0.95)
     return config.learners(
         add_default_connectors_to_learner_pipeline=False, learner_connector=connector
@@ -49,11 +48,8 @@ def make_learner(
     return learner
 
 
-def sampled(toy: str, layout: str) -> Chunk:
-    algorithm = make_algorithm(toy, {"layout": layout})
-    chunk = to_chunk(algorithm.env_runner.sample())
-    algorithm.stop()
-    return chunk
+def sampled(started: Started, layout: str) -> Chunk:
+    return to_chunk(started(PPO_SETTINGS, {"layout": layout}).env_runner.sample())
 
 
 def weights_of(learner: Learner) -> dict[str, Any]:
@@ -66,9 +62,9 @@ def state_of(learner: Learner) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("layout", ["hierarchical", "server_types"])
-def test_a_full_batch_step_is_the_one_of_rllibs_learner(toy: str, layout: str) -> None:
-    config = make_config(toy, layout, epochs=1, entropy=0.1, batch_size=4096, minibatch_size=4096)
-    chunk = sampled(toy, layout)
+def test_a_full_batch_step_is_the_one_of_rllibs_learner(started: Started, layout: str) -> None:
+    config = make_config(layout, epochs=1, entropy=0.1, batch_size=4096, minibatch_size=4096)
+    chunk = sampled(started, layout)
     ours = make_learner(config)
     before = weights_of(ours)
     stock = make_learner(config, PPOTorchLearner, {"rl_module": before})
@@ -88,9 +84,9 @@ def test_a_full_batch_step_is_the_one_of_rllibs_learner(toy: str, layout: str) -
             ), key
 
 
-def test_a_restored_learner_goes_on_exactly(toy: str) -> None:
-    config = make_config(toy, "hierarchical", minibatch_size=32)
-    chunk = sampled(toy, "hierarchical")
+def test_a_restored_learner_goes_on_exactly(started: Started) -> None:
+    config = make_config("hierarchical", minibatch_size=32)
+    chunk = sampled(started, "hierarchical")
     learner = make_learner(config)
     learner.update(episodes=[chunk], timesteps={})
     state = state_of(learner)
@@ -103,18 +99,18 @@ def test_a_restored_learner_goes_on_exactly(toy: str) -> None:
     assert not same(weights_of(fresh), weights_of(learner))
 
 
-def test_a_loss_that_is_not_finite_ends_the_run(toy: str) -> None:
-    chunk = sampled(toy, "placer")
+def test_a_loss_that_is_not_finite_ends_the_run(started: Started) -> None:
+    chunk = sampled(started, "placer")
     chunk.modules["placer"].rewards[3] = np.nan
     with pytest.raises(FloatingPointError, match="placer"):
-        make_learner(make_config(toy, "placer")).update(episodes=[chunk], timesteps={})
+        make_learner(make_config("placer")).update(episodes=[chunk], timesteps={})
 
 
 @pytest.mark.long
-def test_two_learners_take_the_step_of_one(toy: str) -> None:
+def test_two_learners_take_the_step_of_one(started: Started) -> None:
     """Two equal halves, so that each learner sees what one learner would see of the whole."""
-    config = make_config(toy, "hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)
-    half = sampled(toy, "hierarchical")
+    config = make_config("hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)
+    half = sampled(started, "hierarchical")
     moved = {
         policy: Steps.joined([steps, shifted(steps)]) for policy, steps in half.modules.items()
     }
@@ -134,9 +130,9 @@ def test_two_learners_take_the_step_of_one(toy: str) -> None:
     assert_close(first, weights_of(one))
 
 
-def test_threads_take_the_step_of_one(toy: str) -> None:
-    config = make_config(toy, "hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)
-    chunk = sampled(toy, "hierarchical")
+def test_threads_take_the_step_of_one(started: Started) -> None:
+    config = make_config("hierarchical", epochs=2, batch_size=4096, minibatch_size=4096)
+    chunk = sampled(started, "hierarchical")
     one = make_learner(config)
     before = weights_of(one)
     shared = config.copy(copy_frozen=False)

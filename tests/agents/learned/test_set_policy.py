@@ -1,5 +1,7 @@
 """The policy network: masks, independence of the number of items, and who reads the critic."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -23,15 +25,17 @@ def build(
     choices: int = 3,
     window: int = 0,
     inference: bool = False,
-) -> SetPolicy:
+    kind: type[SetPolicy] = SetPolicy,
+    **model: Any,
+) -> Any:
     env = ToyEnv({"layout": layout, "items": items, "choices": choices, "window": window})
     agent = LAYOUTS[layout]
     torch.manual_seed(0)
-    return SetPolicy(
+    return kind(
         observation_space=env.observation_spaces[agent],
         action_space=env.action_spaces[agent],
         inference_only=inference,
-        model_config={"hidden": [16, 16], "network": network, "message_rounds": 2},
+        model_config={"hidden": [16, 16], "network": network, "message_rounds": 2, **model},
     )
 
 

@@ -8,21 +8,12 @@ import pytest
 import torch
 from ray.rllib.algorithms.ppo import PPO
 
-from agents.learned.algorithms import (
-    build,
-    run_seed,
-    set_progress,
-)
-from agents.learned.checkpoint import (
-    RunState,
-    find_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from agents.learned.algorithms import run_seed, set_progress
+from agents.learned.checkpoint import RunState, find_checkpoint, load_checkpoint, save_checkpoint
 from agents.learned.run_log import episodes_of, measures_of
 from env.base.errors import InputError
 from run.settings import PPOSettings
-from tests.agents.learned.conftest import algo, config_of, ray_settings
+from tests.agents.learned.conftest import Started, algo, ray_settings
 
 PPO_SETTINGS = algo(
     "ppo",
@@ -33,20 +24,6 @@ PPO_SETTINGS = algo(
     learning_rate=3e-3,
     gae_lambda=0.95,
 )
-
-
-def make_algorithm(
-    toy: str,
-    world: dict[str, Any],
-    *,
-    checkpoint: Path | None = None,
-    shared: bool = True,
-    ppo: dict[str, Any] | None = None,
-    **ray: Any,
-) -> PPO:
-    settings = PPO_SETTINGS | (ppo or {})
-    config = config_of(settings, world, toy, shared=shared, **ray)
-    return build(config, checkpoint)
 
 
 def weights_of(algorithm: PPO) -> dict[str, dict[str, np.ndarray]]:
@@ -65,33 +42,32 @@ def same(first: Any, second: Any) -> bool:
 
 
 @pytest.mark.parametrize("layout", ["placer", "server_types"])
-def test_learning_improves_the_return_clearly(toy: str, layout: str) -> None:
-    algorithm = make_algorithm(toy, {"layout": layout, "items": 5, "steps": 10}, envs_per_runner=16)
+def test_learning_improves_the_return_clearly(started: Started, layout: str) -> None:
+    world = {"layout": layout, "items": 5, "steps": 10}
+    algorithm = started(PPO_SETTINGS, world, envs_per_runner=16)
     means = []
     for iteration in range(15):
         set_progress(algorithm, iteration / 15)
         means.append(-np.mean(episodes_of(algorithm.train())["J"]))
-    algorithm.stop()
     # The best of 4 numbers from -1 to 1 is 0.6 on average, a random one 0: 6 a 10 steps episode.
     assert abs(means[0]) < 1.5
     assert np.mean(means[-2:]) > 4.5
 
 
-def test_a_resumed_run_goes_on_where_it_was(toy: str, tmp_path: Path) -> None:
+def test_a_resumed_run_goes_on_where_it_was(started: Started, tmp_path: Path) -> None:
     world = {"layout": "hierarchical", "steps": 9}
-    algorithm = make_algorithm(toy, world)
+    algorithm = started(PPO_SETTINGS, world)
     for iteration in range(2):
         set_progress(algorithm, iteration / 4)
         algorithm.train()
     state = RunState(iteration=2, env_steps=1280, seconds=3.0, evaluated=1, best=1.5)
     save_checkpoint(algorithm, tmp_path, state, {"seed": 5}, keep=1)
     weights, learner = weights_of(algorithm), algorithm.learner_group.get_state()["learner"]
-    algorithm.stop()
 
     checkpoint = find_checkpoint(tmp_path)
     stored = load_checkpoint(checkpoint)
     assert (stored.state, stored.config) == (state, {"seed": 5})
-    resumed = make_algorithm(toy, world, checkpoint=checkpoint)
+    resumed = started(PPO_SETTINGS, world, checkpoint=checkpoint)
     assert resumed.iteration == 2
     assert same(weights_of(resumed), weights)
     restored = resumed.learner_group.get_state()["learner"]["optimizer"]
@@ -106,12 +82,11 @@ def test_a_resumed_run_goes_on_where_it_was(toy: str, tmp_path: Path) -> None:
     learned = result["learners"]["placer"]
     assert learned["default_optimizer_learning_rate"] == pytest.approx(1.5e-3)
     assert learned["curr_entropy_coeff"] == pytest.approx(0.5e-3)
-    resumed.stop()
 
 
 @pytest.mark.long
-def test_two_remote_runners_sample_different_episodes(toy: str) -> None:
-    algorithm = make_algorithm(toy, {"layout": "hierarchical", "steps": 8}, num_env_runners=2)
+def test_two_remote_runners_sample_different_episodes(started: Started) -> None:
+    algorithm = started(PPO_SETTINGS, {"layout": "hierarchical", "steps": 8}, num_env_runners=2)
     before = weights_of(algorithm)
     result = algorithm.train()
     runners = algorithm.env_runner_group
@@ -119,41 +94,38 @@ def test_two_remote_runners_sample_different_episodes(toy: str) -> None:
     seeds = runners.foreach_env_runner(
         lambda runner: [env.unwrapped.seed for env in runner.env.envs], local_env_runner=False
     )
-    algorithm.stop()
     assert len({seed for part in seeds for seed in part}) == 2 * 4
     assert len(episodes_of(result)["J"]) >= 2 * 4
     assert not same(before, weights_of(algorithm))
 
 
-def test_an_iteration_may_end_before_any_episode(toy: str) -> None:
-    algorithm = make_algorithm(toy, {"layout": "placer", "steps": 200})
+def test_an_iteration_may_end_before_any_episode(started: Started) -> None:
+    algorithm = started(PPO_SETTINGS, {"layout": "placer", "steps": 200})
     assert "slowdown" not in measures_of(algorithm.train(), seconds=2.0)
     measures = measures_of(algorithm.train(), seconds=2.0)
     assert measures["env_steps_per_s"] == 320
     assert "slowdown" in measures and "nobody_has" not in measures
-    algorithm.stop()
 
 
-def test_a_policy_stops_at_the_kl_limit(toy: str) -> None:
+def test_a_policy_stops_at_the_kl_limit(started: Started) -> None:
     world = {"layout": "hierarchical", "steps": 9}
     taken = []
     for limit in (1e-12, 10.0):
-        algorithm = make_algorithm(toy, world, ppo={"kl_stop": limit, "learning_rate": 1e-2})
+        settings = PPO_SETTINGS | {"kl_stop": limit, "learning_rate": 1e-2}
+        algorithm = started(settings, world)
         algorithm.train()
         optimizers = algorithm.learner_group.get_state()["learner"]["optimizer"].values()
         taken.append([int(each["state"]["state"][0]["step"]) for each in optimizers])
-        algorithm.stop()
     # The first step moves no policy that samples, the second is one too many.
     assert all(steps <= 3 for steps in taken[0])
     assert all(few < many for few, many in zip(*taken, strict=True))
 
 
-def test_the_newest_and_the_best_checkpoints_stay(toy: str, tmp_path: Path) -> None:
-    algorithm = make_algorithm(toy, {"layout": "placer"})
+def test_the_newest_and_the_best_checkpoints_stay(started: Started, tmp_path: Path) -> None:
+    algorithm = started(PPO_SETTINGS, {"layout": "placer"})
     for iteration, score in enumerate([3.0, 1.0, 2.0, 2.5, 4.0], start=1):
         state = RunState(iteration=iteration, difference=score)
         save_checkpoint(algorithm, tmp_path, state, {}, keep=2)
-    algorithm.stop()
     saved = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert saved == ["iteration_000002", "iteration_000004", "iteration_000005"]
     assert find_checkpoint(tmp_path).name == "iteration_000005"

@@ -14,7 +14,7 @@ from env.learn.actions import NO_PLACE
 from env.learn.aec import ServerlessAEC
 from env.learn.batch import Batch
 from env.learn.multi_agent import ServerlessEnv
-from tests.env.learn.test_batch import buffers
+from tests.env.learn.test_batch import buffers, random_actions
 from tests.env.worlds import LAYOUTS, SECOND_TYPE, STUDY, TINY, TRACE, gym_mask, with_queue, world
 
 MAKERS = {
@@ -188,9 +188,7 @@ def test_a_batch_refuses_what_is_not_allowed(name: str) -> None:
             same(seen, other)
             masks = seen["mask"].copy()
             seen["mask"][:] = 1.0  # the caller's own
-            good = np.array([rng.choice(np.flatnonzero(mask[bids:])) for mask in masks])
-            if bids:
-                good = np.stack([[rng.choice(np.flatnonzero(m[:bids])) for m in masks], good], 1)
+            good = random_actions(masks, bids, rng)
             for wrong in (good.astype(float), good.astype(bool), good[:-1], None):
                 refused(act, wrong, f"integers of shape {good.shape} are needed")
             for row in np.flatnonzero(acting >= 0):

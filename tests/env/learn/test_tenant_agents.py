@@ -14,13 +14,13 @@ from env.learn.tenant_agents import LEVEL_FEATURES, TENANT_CONTEXT, TenantAgents
 from env.score.greedy_score import ScoreWeights
 from env.score.reward import Objective
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.funding import Funding
-from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.hardware import ServerType
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.queue.sharing import share_error
 from env.sim.view.raw_env import RawEnv
+from tests.env import small
 from tests.env.learn.test_actions import refused
 from tests.env.worlds import TENANTS, world
 
@@ -29,23 +29,14 @@ Act = Callable[[str, Observation], int]
 
 def chain(*seconds: float, speed: int = 1000, memory: int = 100) -> WorkflowTemplate:
     """Functions of one thread, one after the other."""
-    count = len(seconds)
-    edges = np.array([(i, i + 1) for i in range(count - 1)], np.int64).reshape(-1, 2)
-    work = np.array([int(own * speed) for own in seconds])
-    same = np.ones(count, np.int64)
-    return WorkflowTemplate("chain", work, memory * same, same, edges, 0 * edges[:, 0])
+    return small.chain(*(int(own * speed) for own in seconds), memory=memory)
 
 
 def arriving(
     times: list[float], templates: list[WorkflowTemplate], tenants: str, **tickets: float
 ) -> EpisodeWorkload:
-    grants = {name: {"tickets": amount} for name, amount in tickets.items()}
-    return EpisodeWorkload(
-        arrival_times=tuple(times),
-        templates=tuple(templates),
-        tenants=tuple(tenants),
-        funding=Funding.model_validate({"tenants": grants}),
-    )
+    funding = small.held(**tickets)
+    return EpisodeWorkload(tuple(times), tuple(templates), tuple(tenants), funding=funding)
 
 
 def test_an_instance_by_hand() -> None:
@@ -55,7 +46,7 @@ def test_an_instance_by_hand() -> None:
     gets 1 ticket, a's 2 (1 s), which gets 3, and b's 3 (1 s). So 2 goes before 1. At 9 the core is
     idle and a's 4 (1 s) arrives.
     """
-    cluster = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("one", 1, 0.0, 0.0, 1, 1, 100),))
+    cluster = small.cluster_of(ServerType("one", 1, 0.0, 0.0, 1, 1, 100))
     own = TenantAgents(
         levels=(1.0, 3.0), mechanism="stride", quantum=1.0, placement="worst_fit", lends=True
     )

@@ -18,13 +18,13 @@ from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
+from env.sim.episode.recorded_world import specification
 from env.sim.episode.replay import played, replayed
 from env.sim.node import idle_forecast
-from env.sim.state.records import COMPLETED
 from env.sim.view.raw_env import RawEnv, StepLog
 from tests.env.small import cluster_of, functions, held
 from tests.episodes import GOLDEN
-from tests.reference_inputs import Played, engine, mean
+from tests.reference_inputs import Played, engine, mean, placements_of
 from tests.reference_node import Job
 from tests.reference_world import Run
 from tests.strategies import World, plain_worlds, worlds
@@ -35,17 +35,7 @@ assert len(GOLDEN) == 6
 def check(world: World) -> RawEnv:
     """The engine has the decisions, runs, leases and counts of the reference."""
     env, wanted = engine(world), Played(world)
-    names = Run._fields[5:]
-    runs = [
-        Run(
-            *(int(run[key]) for key in ("wf_id", "fn_id", "node")),
-            bool(run["warm"]),
-            bool(run["outcome"] == COMPLETED),
-            *(float(run[name]) for name in names),
-        )
-        for run in env.runs
-    ]
-    assert runs == wanted.runs
+    assert env.runs[list(Run._fields)].tolist() == wanted.runs
     assert [tuple(log.target_node_before) for log in env.logs] == [
         before for _, before in wanted.decided
     ]
@@ -55,7 +45,7 @@ def check(world: World) -> RawEnv:
     leases = [server.expiration for server in wanted.servers]
     assert env.state.servers["expiration_time"].tolist() == leases
     assert env.state.cluster[0]["tracked_count"] == 0
-    assert (env.cold_starts, env.time) == (wanted.starts, wanted.now)
+    assert (env.cold_starts, env.time) == (wanted.server_cold_starts, wanted.now)
     assert env.state.queue[0]["container_cold_starts"] == wanted.container_cold_starts
     assert env.total_rent == pytest.approx(wanted.total_rent)
     if env.rules.order is None:
@@ -144,13 +134,7 @@ def test_a_fork_at_any_moment_and_a_reset_end_the_same_way(world: World) -> None
 def test_golden_episodes_are_met_bit_for_bit(path: Path) -> None:
     """By the engine, in all that the file says; by the reference, as the engine is held to it."""
     episode, wanted = read_episode(path), json.loads(path.read_text())["expected"]
-    cluster = episode.cluster
-    placements = {
-        row.function: (cluster.places[row.place], row.memory_allocated_mb)
-        for row in episode.actions
-    }
-    workload = EpisodeWorkload(tuple(episode.arrival_times), tuple(episode.templates()))
-    env = check(World(Episode(workload, cluster), placements=placements))
+    env = check(World(specification(episode), placements=placements_of(episode)))
     assert [(log.wf_id, log.fn_id) for log in env.logs] == [row.function for row in episode.actions]
     assert wanted["decision_count"] == len(env.logs)
     assert wanted["decisions"] == [

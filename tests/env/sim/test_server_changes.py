@@ -25,6 +25,7 @@ from env.sim.state.records import DOWN
 from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 from tests import episodes
+from tests.documents import refused_in_a_line
 from tests.env.small import functions
 
 ONE = ClusterConfig(1000, 1e9, 1e9, 1e9, (ServerType("s", 1, 3.6, 0.0, 1, 1, 100),))
@@ -129,12 +130,6 @@ def test_jitter_is_drawn_from_the_seed() -> None:
         waits.append(env.runs["dispatch_time"][1] - 10.0)
     assert 2.0 <= min(waits) < 2.5 < 5.5 < max(waits) <= 6.0
     assert np.mean(waits) == pytest.approx(4.0, abs=0.5)
-
-
-def test_what_follows_a_failed_function_fails() -> None:
-    env = ended(begun(fail(5.0, 0.0), templates=(CHAIN,), retries=0))
-    assert reasons_of(env) == [(0, 5.0, "retries"), (1, 5.0, "predecessor")]
-    assert env.workload.workflows[0].completion_time == 5.0
 
 
 @pytest.mark.parametrize("last", [event(50.0, "leave"), fail(50.0, None)])
@@ -302,7 +297,7 @@ def test_a_spot_server_that_is_never_there_for_longer_than_the_notice_is_never_t
 ) -> None:
     lease = spot(written(tmp_path, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0]))
     env = ended(world(Rules(lease=lease, recovery=Recovery()), TEN_MINUTES))
-    assert [each.reason for each in episode_of(env, "", "").expected.unfinished] == ["no server"]
+    assert [reason for *_, reason in reasons_of(env)] == ["no server"]
 
 
 def test_a_server_can_be_told_to_drain_any_number_of_times() -> None:
@@ -327,8 +322,7 @@ def test_saved_work_is_lost_with_a_predecessor() -> None:
     env.step("s", 1, 0, 1)
     while not env.done:
         env.step("s", 1, 0, 1)
-    reasons = [each.reason for each in episode_of(env, "", "").expected.unfinished]
-    assert sorted(reasons) == ["predecessor", "retries"]
+    assert sorted(reason for *_, reason in reasons_of(env)) == ["predecessor", "retries"]
     lost = episode_metrics(env.state, OBJECTIVE)["work_lost"]
     assert lost == pytest.approx(env.runs["execution_time"].sum())
 
@@ -339,15 +333,14 @@ def test_saved_work_is_lost_with_a_predecessor() -> None:
         ('{"metadata": {"gap_seconds": 34}, "data": [0, 1', "trace.json"),
         ('{"metadata": {"gap_seconds": -34}, "data": [0, 1]}', "gap_seconds"),
         ('{"metadata": {"gap_seconds": 34}, "data": []}', "data"),
-        ('{"metadata": {"gap_seconds": 34}, "data": [0, -1]}', r"data\.1"),
+        ('{"metadata": {"gap_seconds": 34}, "data": [0, -1]}', "data.1"),
     ],
 )
 def test_damaged_traces(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / "trace.json").write_text(content)
     rules = Rules(lease=spot(tmp_path / "trace.json"), recovery=Recovery())
-    with pytest.raises(InputError, match=says) as raised:
+    with refused_in_a_line("", says):
         world(rules, CHAIN)
-    assert "\n" not in str(raised.value)
 
 
 def test_bad_input() -> None:

@@ -21,7 +21,7 @@ from env.sim.node.keep_alive import prewarm
 from env.sim.state.records import ARRIVAL, COMPLETED, FAILED, KILLED, LEASE_END, NONE
 from env.sim.state.timers import set_timer
 from env.sim.view.raw_env import RawEnv
-from tests.env.small import cluster_of, functions
+from tests.env.small import chain, cluster_of, functions
 from tests.episodes import begun
 from tests.recount import assert_recounted
 
@@ -34,10 +34,9 @@ PHASES = {
 }
 """What function 1 of `CHAIN` is about on server 0 where servers start by the hour, see `chain`."""
 
-NO_EDGES = np.zeros((0, 2), int)
 CLUSTER = ClusterConfig(1_000, 1e12, 1e12, 100.0, (ServerType("s", 2, 0.36, 10.0, 1, 2, 4),))
-CHAIN = WorkflowTemplate("chain", [10_000, 20_000], [3, 3], [1, 1], [(0, 1)], [800])
-PROBE = WorkflowTemplate("probe", [1_000], [1], [1], NO_EDGES, [])
+CHAIN = chain(10_000, 20_000, memory=3, size=800)
+PROBE = functions(1_000)
 DIAMOND = WorkflowTemplate(
     "diamond",
     [10_000] * 5,
@@ -195,8 +194,8 @@ def test_what_was_to_be_chosen_is_asked_again() -> None:
         assert (env.time, env.waiting) == (0.0, (0,))
 
 
-LARGE = WorkflowTemplate("large", [10_000], [8], [1], NO_EDGES, [])
-WITH_GPU = WorkflowTemplate("gpu", [10_000], [1], [1], NO_EDGES, [], resources={"gpu": [1]})
+LARGE = functions(10_000, memory=8, name="large")
+WITH_GPU = functions(10_000, name="gpu", resources={"gpu": [1]})
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -363,7 +362,7 @@ def test_a_server_goes_down_and_comes_back_a_hundred_times_at_one_moment(world: 
 
     One is placed on server 0 each time, while the other is to be decided.
     """
-    long = WorkflowTemplate("long", [4_000_000], [3], [1], NO_EDGES, [])
+    long = functions(4_000_000, memory=3)
     images = Images(np.array([5.0]), {long: np.array([0])})
     env = RawEnv([0.0, 0.0], [long, long], CLUSTER, rules=WORLDS[world], images=images)
     for _ in range(100):

@@ -7,13 +7,12 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.arrivals import DailyArrivals
 from env.workloads.generator import WorkloadConfig
-
-from .conftest import Composed
+from tests.env.worlds import composed
 
 MANY = "workload.arrivals.workflows=20000"
 
 
-def drawn(composed: Composed, *overrides: str, seed: int = 0) -> np.ndarray:
+def drawn(*overrides: str, seed: int = 0) -> np.ndarray:
     config = validated(WorkloadConfig, composed(*overrides)["workload"], "workload")
     times = np.array(config.arrivals.draw(np.random.default_rng(seed)))
     assert (np.diff(times) >= 0).all() and times[0] >= 0
@@ -26,12 +25,12 @@ def dispersion(times: np.ndarray, window: float) -> float:
     return float(counts.var() / counts.mean())
 
 
-def test_fixed(composed: Composed) -> None:
-    times = drawn(composed, "+workload=fixed")
+def test_fixed() -> None:
+    times = drawn("+workload=fixed")
     assert times.tolist() == [0, 300, 900, 1200, 2100, 2400, 3600, 4500]
 
 
-def test_the_number_of_workflows_is_drawn_uniformly(composed: Composed) -> None:
+def test_the_number_of_workflows_is_drawn_uniformly() -> None:
     config = validated(WorkloadConfig, composed("+workload=poisson")["workload"], "workload")
     rng = np.random.default_rng(0)
     sizes = np.bincount([len(config.arrivals.draw(rng)) for _ in range(7_000)])
@@ -39,16 +38,16 @@ def test_the_number_of_workflows_is_drawn_uniformly(composed: Composed) -> None:
     assert sizes[6:] == pytest.approx([1_000] * 7, abs=120)
 
 
-def test_poisson(composed: Composed) -> None:
-    times = drawn(composed, "+workload=poisson", MANY)
+def test_poisson() -> None:
+    times = drawn("+workload=poisson", MANY)
     gaps = np.diff(times, prepend=0)
     assert gaps.mean() == pytest.approx(600, rel=0.03)
     assert gaps.std() == pytest.approx(600, rel=0.05)
     assert dispersion(times, 3_600) == pytest.approx(1, abs=0.1)
 
 
-def test_bursty(composed: Composed) -> None:
-    times = drawn(composed, "+workload=bursty", MANY)
+def test_bursty() -> None:
+    times = drawn("+workload=bursty", MANY)
     assert np.diff(times).mean() == pytest.approx(600, rel=0.06)
     # Asymptotic index of dispersion of a two-state MMPP (Fischer, Meier-Hellstern 1993, eq. 10):
     # 1 + 2 (rate1 - rate2)^2 r1 r2 / ((r1 + r2)^2 (rate1 r2 + rate2 r1)), r = rates of leaving.
@@ -60,7 +59,7 @@ def test_bursty(composed: Composed) -> None:
     assert dispersion(times, 36_000) == pytest.approx(expected, rel=0.15)
 
 
-def test_bursty_starts_in_the_long_run_state(composed: Composed) -> None:
+def test_bursty_starts_in_the_long_run_state() -> None:
     """The first gap is not always a calm one: its mean lies between the two."""
     config = validated(WorkloadConfig, composed("+workload=bursty")["workload"], "workload")
     rng = np.random.default_rng(0)
@@ -68,8 +67,8 @@ def test_bursty_starts_in_the_long_run_state(composed: Composed) -> None:
     assert (first < 60).mean() > 1.5 * (1 - np.exp(-60 / 1200))
 
 
-def test_daily(composed: Composed) -> None:
-    times = drawn(composed, "+workload=daily", MANY, "workload.arrivals.start_hour=[0,0]")
+def test_daily() -> None:
+    times = drawn("+workload=daily", MANY, "workload.arrivals.start_hour=[0,0]")
     assert np.diff(times).mean() == pytest.approx(600, rel=0.03)
     counts = np.bincount((times / 3600 % 24).astype(int), minlength=24)
     share = counts / counts.mean()
@@ -91,14 +90,14 @@ def test_daily_episodes_begin_at_any_hour() -> None:
     assert span(2) > 2 * span(14)
 
 
-def test_a_range_ascends(composed: Composed) -> None:
+def test_a_range_ascends() -> None:
     says = r"^workload: arrivals.workflows: found \[5, 4\], ascending numbers are needed$"
     with pytest.raises(InputError, match=says):
-        drawn(composed, "+workload=poisson", "workload.arrivals.workflows=[5,4]")
+        drawn("+workload=poisson", "workload.arrivals.workflows=[5,4]")
 
 
-def test_spells_without_arrivals_are_refused(composed: Composed) -> None:
+def test_spells_without_arrivals_are_refused() -> None:
     # 1 us of each: 1e-6 / 1200 + 1e-6 / 150 arrivals in both.
     spells = [f"workload.arrivals.{spell}_duration=1e-6" for spell in ("calm", "burst")]
     with pytest.raises(InputError, match=r"have 7\.5e-09 arrivals on average, at least 0.001"):
-        drawn(composed, "+workload=bursty", *spells)
+        drawn("+workload=bursty", *spells)

@@ -8,7 +8,7 @@ import pytest
 
 from env.workloads.assumptions import printed
 from env.workloads.templates import assumed_of
-from tests.env.workloads.conftest import Composed
+from tests.env.worlds import composed
 
 SPEED = 1_000_000_000
 
@@ -26,7 +26,7 @@ def write(path: Path, records: list[dict[str, Any]], tasks: int = 4, chained: bo
     path.write_text(json.dumps({"workflow": workflow}))
 
 
-def assumed(composed: Composed, path: Path, *overrides: str) -> dict[str, dict[str, Any]]:
+def assumed(path: Path, *overrides: str) -> dict[str, dict[str, Any]]:
     group = composed("+workflow=files", f"workflow.path={path}", *overrides)["workflow"]
     return assumed_of([(group, SPEED)], "evaluation")
 
@@ -57,12 +57,10 @@ WHOLE = [record(number, **ALL) for number in range(4)]
         ),
     ],
 )
-def test_what_is_said_of_a_file(
-    composed: Composed, tmp_path: Path, records: Any, chained: bool, text: str
-) -> None:
+def test_what_is_said_of_a_file(tmp_path: Path, records: Any, chained: bool, text: str) -> None:
     file = tmp_path / "w.json"
     write(file, records, chained=chained)
-    summary = assumed(composed, file)
+    summary = assumed(file)
     text = f"workflows: 1; tasks: 4; {text}"
     assert [(where, each["text"]) for where, each in summary.items()] == [
         ("total", text),
@@ -71,11 +69,11 @@ def test_what_is_said_of_a_file(
     assert printed(summary) == [f"assumed, {file}: {text}"]
 
 
-def test_files_are_told_apart_and_added_up(composed: Composed, tmp_path: Path) -> None:
+def test_files_are_told_apart_and_added_up(tmp_path: Path) -> None:
     write(tmp_path / "a.json", WHOLE[:3])
     write(tmp_path / "b.json", WHOLE[:2], chained=False)
     write(tmp_path / "c.json", WHOLE)
-    summary = assumed(composed, tmp_path)
+    summary = assumed(tmp_path)
     assert list(summary) == ["total", f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
     assert summary["total"]["counts"]["runtime drawn"] == 3
     first, second, total = printed(summary)
@@ -85,13 +83,13 @@ def test_files_are_told_apart_and_added_up(composed: Composed, tmp_path: Path) -
     assert total.endswith("runtime drawn: 3; no dependencies: 1")
 
 
-def test_a_file_is_named_as_a_terminal_may_have_it(composed: Composed, tmp_path: Path) -> None:
+def test_a_file_is_named_as_a_terminal_may_have_it(tmp_path: Path) -> None:
     write(tmp_path / "a\n\x1b[2J.json", WHOLE[:3])
-    (line,) = printed(assumed(composed, tmp_path))
+    (line,) = printed(assumed(tmp_path))
     assert line.startswith(rf"assumed, {tmp_path}/a \x1b[2J.json: workflows")
 
 
-def test_several_worlds_are_added_up(composed: Composed, tmp_path: Path) -> None:
+def test_several_worlds_are_added_up(tmp_path: Path) -> None:
     write(tmp_path / "a.json", WHOLE[:3])
     write(tmp_path / "b.json", WHOLE[:2])
 

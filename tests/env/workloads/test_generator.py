@@ -14,11 +14,10 @@ from env.workloads.generator import (
     training_seed,
 )
 from env.workloads.templates import WorkflowConfig
+from tests.env.worlds import composed
 
-from .conftest import Composed
 
-
-def generator(composed: Composed, *overrides: str) -> WorkloadGenerator:
+def generator(*overrides: str) -> WorkloadGenerator:
     data = composed(*overrides)
     return WorkloadGenerator(
         validated(WorkflowConfig, data["workflow"], "workflow"),
@@ -33,8 +32,8 @@ def content(episode: EpisodeWorkload) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("workload", ["poisson", "bursty", "daily", "tenants"])
-def test_episodes_repeat(composed: Composed, workload: str) -> None:
-    first, again = (generator(composed, "+workflow=tiny", f"+workload={workload}") for _ in "ab")
+def test_episodes_repeat(workload: str) -> None:
+    first, again = (generator("+workflow=tiny", f"+workload={workload}") for _ in "ab")
     for index in range(3):
         assert content(first.evaluation_episode(index)) == content(again.evaluation_episode(index))
         episode = first.training_episode(training_seed(1, 0, 0, index))
@@ -42,18 +41,17 @@ def test_episodes_repeat(composed: Composed, workload: str) -> None:
         assert len(episode.arrival_times) == len(episode.templates) > 0
 
 
-def test_episodes_differ_from_each_other_and_by_seed(composed: Composed) -> None:
-    one = generator(composed, "+workflow=tiny", "+workload=poisson")
-    two = generator(composed, "+workflow=tiny", "+workload=poisson", "workload.seed=2")
+def test_episodes_differ_from_each_other_and_by_seed() -> None:
+    one = generator("+workflow=tiny", "+workload=poisson")
+    two = generator("+workflow=tiny", "+workload=poisson", "workload.seed=2")
     drawn = [content(made.evaluation_episode(index)) for made in (one, two) for index in range(50)]
     drawn += [content(one.training_episode(training_seed(1, 0, 0, index))) for index in range(50)]
     assert len(set(drawn)) == 150
 
 
-def test_tenants_change_nothing_else(composed: Composed) -> None:
+def test_tenants_change_nothing_else() -> None:
     nobody, shared = (
-        generator(composed, "+workflow=tiny", f"+workload={name}")
-        for name in ("poisson", "tenants")
+        generator("+workflow=tiny", f"+workload={name}") for name in ("poisson", "tenants")
     )
     for index in range(20):
         sequence = training_seed(1, 0, 0, index)
@@ -66,9 +64,9 @@ def test_tenants_change_nothing_else(composed: Composed) -> None:
             assert len(other.tenants) == len(other.templates)
 
 
-def test_workflows_belong_to_tenants_by_share(composed: Composed) -> None:
+def test_workflows_belong_to_tenants_by_share() -> None:
     def tenants(*shares: str) -> list[str]:
-        made = generator(composed, "+workflow=tiny", "+workload=tenants", *shares)
+        made = generator("+workflow=tiny", "+workload=tenants", *shares)
         episodes = (made.evaluation_episode(index) for index in range(200))
         return [tenant for episode in episodes for tenant in episode.tenants]
 
@@ -82,8 +80,8 @@ def test_workflows_belong_to_tenants_by_share(composed: Composed) -> None:
     assert set(others) == {"science"}
 
 
-def test_workloads_are_drawn_from_the_pool_of_their_purpose(composed: Composed) -> None:
-    made = generator(composed, "+workflow=study", "+workload=poisson")
+def test_workloads_are_drawn_from_the_pool_of_their_purpose() -> None:
+    made = generator("+workflow=study", "+workload=poisson")
     for index in range(5):
         held_out = made.evaluation_episode(index)
         assert all("-evaluation-" in template.name for template in held_out.templates)
@@ -91,12 +89,11 @@ def test_workloads_are_drawn_from_the_pool_of_their_purpose(composed: Composed) 
         assert all("-training-" in template.name for template in training.templates)
 
 
-def test_what_an_image_needs_does_not_tell_what_will_arrive(composed: Composed) -> None:
+def test_what_an_image_needs_does_not_tell_what_will_arrive() -> None:
     """Two workflows call `resize`, with 400 and with 700 MB: containers of it have 700 always."""
     of = "{{weight: 1, functions: {{resize: {{runtime: 1.0, memory: {}, parallelism: 1}}}}}}"
     mix = f"{{small: {of.format(400)}, large: {of.format(700)}}}"
     mine = generator(
-        composed,
         "+workflow=inline",
         "~workflow.mix",
         f"+workflow.mix={mix}",

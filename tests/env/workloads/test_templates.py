@@ -11,23 +11,17 @@ from env.base.schema import validated
 from env.sim.declared.images import Images
 from env.workloads.templates import FilesEntry, WorkflowConfig, template_pools
 from tests.documents import put, refused_in_a_line
-
-from .conftest import Composed
+from tests.env.worlds import composed
 
 SPEED = 1_000_000_000
-
-
-@pytest.fixture
-def annotation(composed: Composed) -> dict[str, Any]:
-    rules: dict[str, Any] = composed("+workflow=files")["workflow"]["annotation"]
-    return rules
+ANNOTATION = composed("+workflow=files")["workflow"]["annotation"]
 
 
 def configured(data: dict[str, Any]) -> WorkflowConfig:
     return validated(WorkflowConfig, data, "workflow")
 
 
-def names(composed: Composed, *overrides: str) -> list[list[str]]:
+def names(*overrides: str) -> list[list[str]]:
     """Of the workflows for training and for evaluation."""
     pools = template_pools(configured(composed(*overrides)["workflow"]), SPEED)
     return [
@@ -35,7 +29,7 @@ def names(composed: Composed, *overrides: str) -> list[list[str]]:
     ]
 
 
-def test_the_study_has_disjoint_pools_of_the_stated_kind(composed: Composed) -> None:
+def test_the_study_has_disjoint_pools_of_the_stated_kind() -> None:
     pools = template_pools(configured(composed("+workflow=study")["workflow"]), SPEED)
     training, evaluation = pools["training"].templates, pools["evaluation"].templates
     assert (len(training), len(evaluation)) == (60, 30)
@@ -55,13 +49,13 @@ def test_the_study_has_disjoint_pools_of_the_stated_kind(composed: Composed) -> 
     assert pools["training"].weights.sum() == pytest.approx(1)
 
 
-def test_pools_are_filled_once(composed: Composed) -> None:
+def test_pools_are_filled_once() -> None:
     data = composed("+workflow=tiny")["workflow"]
     assert template_pools(configured(data), SPEED) is template_pools(configured(data), SPEED)
     assert template_pools(configured(data), SPEED) is not template_pools(configured(data), 5)
 
 
-def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
+def test_inline_numbers_and_names() -> None:
     mix = {
         "numbered": {
             "functions": [{"runtime": 2.0, "memory": 100, "parallelism": 3}, {"computation": 7}],
@@ -73,7 +67,7 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
             "edges": [{"from": "a", "to": 5, "bytes": 60}],
         },
     }
-    pool = template_pools(configured({"mix": mix, "annotation": annotation}), 10)["training"]
+    pool = template_pools(configured({"mix": mix, "annotation": ANNOTATION}), 10)["training"]
     numbered, named = pool.templates
     assert numbered.computation.tolist() == [60, 7]
     assert numbered.memory_req[0] == 100
@@ -88,9 +82,7 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     }
 
 
-def test_a_mix_draws_entries_by_weight(
-    fixtures: Path, annotation: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_mix_draws_entries_by_weight(fixtures: Path, tmp_path: Path) -> None:
     """The weight belongs to the entry, however many files it has."""
     for number in range(3):
         shutil.copy(fixtures / "photo.json", tmp_path / f"{number}.json")
@@ -98,7 +90,7 @@ def test_a_mix_draws_entries_by_weight(
         "many": {"path": str(tmp_path), "weight": 1},
         "one": {"path": str(fixtures / "photo.dax"), "weight": 4},
     }
-    pool = template_pools(configured({"mix": mix, "annotation": annotation}), SPEED)["training"]
+    pool = template_pools(configured({"mix": mix, "annotation": ANNOTATION}), SPEED)["training"]
     assert [template.name for template in pool.templates] == ["0", "1", "2", "photo"]
     assert pool.weights == pytest.approx([1 / 15, 1 / 15, 1 / 15, 0.8])
     drawn = pool.draw(np.random.default_rng(0), 4_000)
@@ -107,14 +99,12 @@ def test_a_mix_draws_entries_by_weight(
 
 
 @pytest.mark.parametrize("group", ["study", "files"])
-def test_a_path_takes_the_place_of_the_mix(composed: Composed, fixtures: Path, group: str) -> None:
+def test_a_path_takes_the_place_of_the_mix(fixtures: Path, group: str) -> None:
     path = f"workflow.path={fixtures}/photo.json"
-    assert names(composed, f"+workflow={group}", path) == [["photo"], ["photo"]]
+    assert names(f"+workflow={group}", path) == [["photo"], ["photo"]]
 
 
-def test_containers_are_started_from_the_programs_of_a_file(
-    composed: Composed, fixtures: Path, tmp_path: Path
-) -> None:
+def test_containers_are_started_from_the_programs_of_a_file(fixtures: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         shutil.copy(fixtures / "photo.json", tmp_path / f"{name}.json")
     assert images(composed("+workflow=files", f"workflow.path={tmp_path}")) == [
@@ -123,7 +113,7 @@ def test_containers_are_started_from_the_programs_of_a_file(
     ]
 
 
-def test_functions_without_a_name_share_no_containers(composed: Composed) -> None:
+def test_functions_without_a_name_share_no_containers() -> None:
     assert images(composed("+workflow=tiny")) == [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
 
 
@@ -133,32 +123,29 @@ def images(told: dict[str, Any]) -> list[list[int]]:
     return [of.tolist() for of in Images.by_name(templates, 1.0).of.values()]
 
 
-def test_other_files_for_evaluation(composed: Composed, fixtures: Path) -> None:
+def test_other_files_for_evaluation(fixtures: Path) -> None:
     paths = (
         f"workflow.path=[{fixtures}/photo.json,{fixtures}/photo.dax]",
         f"workflow.evaluation_path={fixtures}/photo_old.json",
     )
-    assert names(composed, "+workflow=files", *paths) == [["photo", "photo"], ["photo_old"]]
+    assert names("+workflow=files", *paths) == [["photo", "photo"], ["photo_old"]]
 
 
-def test_a_changed_file_is_read_again(
-    fixtures: Path, annotation: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_changed_file_is_read_again(fixtures: Path, tmp_path: Path) -> None:
     file = tmp_path / "w.json"
     shutil.copy(fixtures / "photo.json", file)
-    config = configured({"path": str(file), "annotation": annotation})
+    config = configured({"path": str(file), "annotation": ANNOTATION})
     assert template_pools(config, SPEED)["training"].templates[0].function_count == 4
     shutil.copy(fixtures / "photo_old.json", file)
     assert template_pools(config, SPEED)["training"].templates[0].function_count == 3
 
 
 def test_a_validated_path_means_the_same_elsewhere(
-    fixtures: Path, annotation: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    fixtures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(fixtures)
-    config = configured(
-        {"path": "photo.json", "mix": {"a": {"path": ["photo.dax"]}}, "annotation": annotation}
-    )
+    mix = {"a": {"path": ["photo.dax"]}}
+    config = configured({"path": "photo.json", "mix": mix, "annotation": ANNOTATION})
     entry = config.mix["a"]
     assert config.path == (str(fixtures / "photo.json"),)
     assert isinstance(entry, FilesEntry) and entry.path == (str(fixtures / "photo.dax"),)
@@ -180,9 +167,7 @@ def test_a_validated_path_means_the_same_elsewhere(
         ),
     ],
 )
-def test_bad_configs(
-    composed: Composed, group: str, path: str, value: object, message: str
-) -> None:
+def test_bad_configs(group: str, path: str, value: object, message: str) -> None:
     data = composed(f"+workflow={group}")["workflow"]
     put(*(int(part) if part.isdigit() else part for part in path.split(".")), to=value)(data)
     with refused_in_a_line(f"workflow: {message}"):

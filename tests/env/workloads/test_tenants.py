@@ -10,8 +10,8 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.generator import WorkloadConfig
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
-from tests.env.workloads.conftest import Composed
 from tests.env.workloads.test_generator import generator
+from tests.env.worlds import composed
 
 
 def workload(**told: Any) -> WorkloadConfig:
@@ -34,13 +34,9 @@ def test_tickets_become_rights() -> None:
     assert workload(tenants={"a": 1.0}).funding is None
 
 
-def test_a_tenant_is_there_for_some_time(composed: Composed) -> None:
-    made = generator(
-        composed,
-        "+workflow=tiny",
-        "+workload=tickets",
-        "+workload.tenants.bob.active=[100.0,200.0]",
-    )
+def test_a_tenant_is_there_for_some_time() -> None:
+    active = "+workload.tenants.bob.active=[100.0,200.0]"
+    made = generator("+workflow=tiny", "+workload=tickets", active)
     counts: Counter[tuple[str, bool]] = Counter()
     for number in range(5):
         episode = made.evaluation_episode(number)
@@ -50,13 +46,9 @@ def test_a_tenant_is_there_for_some_time(composed: Composed) -> None:
     assert counts["alice", True] > 0 < counts["alice", False]
 
 
-def test_nobody_is_there_when_a_workflow_arrives(composed: Composed) -> None:
-    made = generator(
-        composed,
-        "+workflow=tiny",
-        "+workload=tiny",
-        "+workload.tenants={a: {share: 1, active: [0, 0.001]}}",
-    )
+def test_nobody_is_there_when_a_workflow_arrives() -> None:
+    active = "+workload.tenants={a: {share: 1, active: [0, 0.001]}}"
+    made = generator("+workflow=tiny", "+workload=tiny", active)
     with pytest.raises(InputError, match="workload.tenants: nobody is active at "):
         made.evaluation_episode(0)
 
@@ -65,12 +57,12 @@ def test_nobody_is_there_when_a_workflow_arrives(composed: Composed) -> None:
     ("workflow", "tickets"), [("tiny", {"chain": 7.0}), ("study", {"genome": 10.0, "blast": 3.0})]
 )
 def test_workflows_get_tickets_by_their_name_or_entry(
-    composed: Composed, workflow: str, tickets: dict[str, float]
+    workflow: str, tickets: dict[str, float]
 ) -> None:
     of_bob = ", ".join(f"{name}: {amount}" for name, amount in tickets.items())
-    told = [f"+workflow={workflow}", "+workload=tickets"]
     override = f"+workload.tenants.bob.workflows={{{of_bob}}}"
-    episode = generator(composed, *told, override).evaluation_episode(0)
+    made = generator(f"+workflow={workflow}", "+workload=tickets", override)
+    episode = made.evaluation_episode(0)
     wanted = [
         tickets.get(template.name.partition("-")[0], 1.0) if tenant == "bob" else 1.0
         for tenant, template in zip(episode.tenants, episode.templates, strict=True)
@@ -79,14 +71,14 @@ def test_workflows_get_tickets_by_their_name_or_entry(
     assert set(wanted) == {*tickets.values(), 1.0}
 
 
-def test_tickets_of_no_workflow_are_refused(composed: Composed) -> None:
+def test_tickets_of_no_workflow_are_refused() -> None:
     told = ["+workflow=study", "+workload=tickets", "+workload.tenants.bob.workflows={gnome: 2}"]
     with pytest.raises(InputError, match="no workflow is called 'gnome', did you mean 'genome'"):
-        generator(composed, *told)
+        generator(*told)
 
 
-def test_every_episode_draws_turns_of_its_own(composed: Composed) -> None:
-    made = generator(composed, "+workflow=tiny", "+workload=tickets")
+def test_every_episode_draws_turns_of_its_own() -> None:
+    made = generator("+workflow=tiny", "+workload=tickets")
     seeds = [made.evaluation_episode(number).turns_seed for number in range(5)]
     assert len(set(seeds)) == 5
     assert seeds == [made.evaluation_episode(number).turns_seed for number in range(5)]
@@ -97,9 +89,7 @@ OWNERS = {"shop": "a" * 64, "photos": "a" * 8 + "b" * 56, "mail": "c" * 64, "bac
 
 
 @pytest.mark.parametrize("kind", ["owner", "app"])
-def test_owners_of_a_trace_are_tenants(
-    tmp_path: Path, fixtures: Path, composed: Composed, kind: str
-) -> None:
+def test_owners_of_a_trace_are_tenants(tmp_path: Path, fixtures: Path, kind: str) -> None:
     for file in (fixtures / "azure2019").iterdir():
         text = file.read_text()
         for app, owner in OWNERS.items():

@@ -17,7 +17,7 @@ from env.sim.declared.rules import KeepAlive, Rules
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.small import ten_second_bins
-from tests.env.workloads.conftest import Composed
+from tests.env.worlds import composed
 
 # 100 minutes of some 30 functions in one, and as many before it.
 SMALL = (
@@ -40,7 +40,7 @@ KEEP_ALIVES: dict[str, KeepAlive] = {
 }
 
 
-def small(composed: Composed, *overrides: str) -> tuple[TraceGenerator, ClusterConfig]:
+def small(*overrides: str) -> tuple[TraceGenerator, ClusterConfig]:
     told = composed(*SMALL, *overrides)
     cluster = cluster_from_config(told["cluster"], "cluster")
     config = validated(TraceConfig, told["workload"], "workload")
@@ -54,10 +54,8 @@ def small(composed: Composed, *overrides: str) -> tuple[TraceGenerator, ClusterC
         *product(("sjf", "srf", "rr", "srtf"), ("lru", "hybrid_histogram")),
     ],
 )
-def test_an_episode_has_the_runs_of_its_trace(
-    order: str, keep_alive: str, composed: Composed
-) -> None:
-    generator, cluster = small(composed, "workload.sampling.ratio=0.3")
+def test_an_episode_has_the_runs_of_its_trace(order: str, keep_alive: str) -> None:
+    generator, cluster = small("workload.sampling.ratio=0.3")
     (scheduler,) = make_baselines([order], queued=True)
     assert scheduler.order is not None and scheduler.fit == "worst_fit"
     rules = Rules.always_up(scheduler.order, KEEP_ALIVES[keep_alive])
@@ -71,9 +69,7 @@ def test_an_episode_has_the_runs_of_its_trace(
     assert names == [sample.window.profiles.names[index] for index in wanted["declared"]]
 
 
-def test_functions_of_one_name_in_two_applications_share_nothing(
-    composed: Composed, tmp_path: Path
-) -> None:
+def test_functions_of_one_name_in_two_applications_share_nothing(tmp_path: Path) -> None:
     file = tmp_path / "trace.csv"
     calls = [
         f"{app},{func},{20 * number + second},1"
@@ -97,8 +93,8 @@ def test_functions_of_one_name_in_two_applications_share_nothing(
     assert set(images.earlier()["image"]) == {0, 1, 2, 3}
 
 
-def test_nothing_arrives_is_said_before_anything_is_played(composed: Composed) -> None:
-    generator, _ = small(composed, "workload.sampling.ratio=1e-9", "workload.seed=7")
+def test_nothing_arrives_is_said_before_anything_is_played() -> None:
+    generator, _ = small("workload.sampling.ratio=1e-9", "workload.seed=7")
     says = "workload.sampling: nothing arrives at ratio 1e-09 in episode 2 of seed 7, a higher rat"
     with pytest.raises(InputError, match=says):
         generator.evaluation_templates(2)
@@ -106,9 +102,9 @@ def test_nothing_arrives_is_said_before_anything_is_played(composed: Composed) -
         generator.evaluation_episode(2)
 
 
-def test_episodes_of_a_trace_differ_and_repeat(composed: Composed) -> None:
-    first, again = (small(composed, "workload.sampling.ratio=0.1")[0] for _ in "ab")
-    other = small(composed, "workload.sampling.ratio=0.1", "workload.seed=2")[0]
+def test_episodes_of_a_trace_differ_and_repeat() -> None:
+    first, again = (small("workload.sampling.ratio=0.1")[0] for _ in "ab")
+    other = small("workload.sampling.ratio=0.1", "workload.seed=2")[0]
     arrivals = [made.evaluation_episode(index) for made in (first, other) for index in range(3)]
     assert len({(one.arrival_times, one.work) for one in arrivals}) == 6
     for index in range(3):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,21 +9,13 @@ import pytest
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.workloads.traces.trace import Trace
-from env.workloads.traces.trace_samples import (
-    TraceConfig,
-    TraceGenerator,
-    TraceSample,
-)
-from tests.env.workloads.conftest import Composed
+from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator, TraceSample
+from tests.env.worlds import composed
 
 
-@pytest.fixture
-def sample(composed: Composed) -> Any:
-    def of(*overrides: str) -> TraceSample:
-        config = composed(*overrides)["workload"]
-        return TraceGenerator(validated(TraceConfig, config, "workload"), 1).sample(0)
-
-    return of
+def sample(*overrides: str) -> TraceSample:
+    config = composed(*overrides)["workload"]
+    return TraceGenerator(validated(TraceConfig, config, "workload"), 1).sample(0)
 
 
 def requests(trace: Trace) -> np.ndarray:
@@ -35,7 +26,7 @@ def small_2019(fixtures: Path) -> list[str]:
     return ["+workload=azure2019", f"workload.source.path={fixtures / 'azure2019'}"]
 
 
-def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
+def test_a_folder_of_2019(fixtures: Path) -> None:
     found = sample(
         *small_2019(fixtures), "workload.sampling.start=6", "workload.sampling.history=3"
     )
@@ -49,7 +40,7 @@ def test_a_folder_of_2019(sample: Any, fixtures: Path) -> None:
     assert len(history) == 5 * 3 + 2 * 3 + 4 + 1  # minutes 4 to 6
 
 
-def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
+def test_a_file_of_2021(fixtures: Path) -> None:
     found = sample(
         "+workload=azure2021",
         f"workload.source.path={fixtures / 'azure2021.csv'}",
@@ -61,7 +52,7 @@ def test_a_file_of_2021(sample: Any, fixtures: Path) -> None:
     assert "invocations that began before the trace, left out: 1" in found.report
 
 
-def test_a_made_up_day(sample: Any) -> None:
+def test_a_made_up_day() -> None:
     """The day of 130 functions that it follows has 83,352 requests, 89% of them of a fifth."""
     found = sample(
         "+workload=azure_like",
@@ -82,7 +73,7 @@ def test_a_made_up_day(sample: Any) -> None:
     assert list(found.history.requests()) == []
 
 
-def test_a_window_behind_the_trace_is_refused(sample: Any, fixtures: Path) -> None:
+def test_a_window_behind_the_trace_is_refused(fixtures: Path) -> None:
     says = "workload.sampling: the window is minutes 8 to 13 of the trace, "
     with pytest.raises(InputError, match=says):
         sample(*small_2019(fixtures), "workload.sampling.start=8")
@@ -90,7 +81,7 @@ def test_a_window_behind_the_trace_is_refused(sample: Any, fixtures: Path) -> No
 
 @pytest.mark.realdata
 @pytest.mark.parametrize("kind", ["representative", "rare"])
-def test_samples_of_the_real_excerpt(sample: Any, data_dir: Path, kind: str) -> None:
+def test_samples_of_the_real_excerpt(data_dir: Path, kind: str) -> None:
     path = data_dir / "azure2019_500f_8h"
     small = ["+workload=azure2019", f"workload.source.path={path}"]
     found = sample(*small, f"workload.sampling.kind={kind}", "workload.sampling.functions=40")
