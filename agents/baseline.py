@@ -8,8 +8,7 @@ from agents import memory, order, placement, scaling
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
 from agents.order.submission import Submission
-from agents.order.tickets import InTurn
-from agents.order.workflows import Workflows
+from agents.order.tickets import InTurn, Workflows
 from agents.rule_kinds import MemoryRule, PlacementRule, QueueOrder, ScalingRule, in_folder
 from agents.scheduler import Decision, Scheduler
 from env.base.errors import InputError
@@ -76,8 +75,7 @@ def all_baselines(queued: bool = False, funded: bool = False, scaled: bool = Fal
     """
     names = known_baselines(queued, funded) + (known_baselines() if queued else [])
     names += [name for name in _names() if scaled and _config(name).scaling is not None]
-    players = make_baselines(names, queued, funded=funded)
-    return [player.name for player in players if player.kind == "baseline"]
+    return [name for name in names if not _config(name).placement.is_reference]
 
 
 def make_baselines(
@@ -97,14 +95,14 @@ def make_baselines(
         InputError: a name is unknown or given twice, a file is missing or does not validate, or
             its rules do not work in this world.
     """
-    configs: dict[str, BaselineConfig] = {}
+    baselines: dict[str, Scheduler] = {}
     for given in names:
         name, config = _composed(given)
-        if name in configs:
+        if name in baselines:
             raise InputError(f"baselines: '{name}' is given twice")
         _check_world(name, config, queued, forks, funded)
-        configs[name] = config
-    return [ComposedScheduler(name, config) for name, config in configs.items()]
+        baselines[name] = ComposedScheduler(name, config)
+    return list(baselines.values())
 
 
 def _composed(given: str) -> tuple[str, BaselineConfig]:

@@ -168,23 +168,21 @@ class LiveCluster:
 
     def started(self, time: float, workflow: str, function: int) -> None:
         """A placed function has begun to compute: its server is up, its data is there."""
-        index = self._running(workflow, function)
-        named = f"function {function} of workflow {short(workflow)}"
-        if self._started[index]:
-            raise InputError(f"{named} has started already")
+        index = self._running(workflow, function, started=False)
         node = self.env.state.functions[index]["node"]
         if not self._up[self.env.state.nodes[node]["server"]]:
             name, server_id, _ = self.env.place_of(node)
-            raise InputError(f"{named} is on server {name} {server_id}, server_up is needed before")
+            raise InputError(
+                f"function {function} of workflow {short(workflow)} is on server {name} "
+                f"{server_id}, server_up is needed before"
+            )
         time = self._pass(time)
         start_function(self.env.state, index, time)
         self._started[index] = True
 
     def finished(self, time: float, workflow: str, function: int) -> None:
         """A function has finished: what waited for it alone can be placed."""
-        index = self._running(workflow, function)
-        if not self._started[index]:
-            raise InputError(f"function {function} of workflow {short(workflow)} has not started")
+        index = self._running(workflow, function, started=True)
         time = self._pass(time)
         finish_function(self.env.state, index, time)
         slot = self._slots[workflow]
@@ -222,8 +220,8 @@ class LiveCluster:
         pass_time(self.env.state, time, self._up, self._started, all_reported)
         return time
 
-    def _running(self, workflow: str, function: int) -> int:
-        """Index of a function that is placed and has not finished."""
+    def _running(self, workflow: str, function: int, started: bool) -> int:
+        """Index of a function that is placed, has not finished, and has begun to compute or not."""
         if workflow not in self._slots:
             raise InputError(f"no active workflow is called {short(workflow)}")
         slot = self._slots[workflow]
@@ -234,10 +232,11 @@ class LiveCluster:
             )
         index = self.env.function_index(slot, function)
         state = STATE_NAMES[int(self.env.state.functions[index]["state"])]
+        named = f"function {function} of workflow {short(workflow)}"
         if state != STATE_NAMES[RUNNING]:
-            raise InputError(
-                f"function {function} of workflow {short(workflow)} is {state}, RUNNING is needed"
-            )
+            raise InputError(f"{named} is {state}, RUNNING is needed")
+        if self._started[index] != started:
+            raise InputError(f"{named} has {'not started' if started else 'started already'}")
         return index
 
     def _server(self, time: float, server_name: str, server_id: int, *states: str) -> int:

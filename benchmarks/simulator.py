@@ -26,7 +26,7 @@ from benchmarks.figures import print_figures
 from env.base.jit import compiled
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
-from env.learn.kind import Sight
+from env.learn.kind import Environments
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.observation import observe_nodes, write_context
 from env.score.reward import Objective
@@ -114,16 +114,16 @@ def play_observed(state, random, weights, candidates, scores, nodes, context, gr
     return state.cluster[0].decisions
 
 
-def observed(env: RawEnv, sight: Sight, random: int, greedy: bool) -> int:
-    """`play_observed` with the buffers of a sight."""
+def observed(env: RawEnv, buffers: Environments, random: int, greedy: bool) -> int:
+    """`play_observed` with the buffers of a decision."""
     return play_observed(
         env.state,
         random,
-        sight.weights,
-        sight.candidates[0][0],
-        sight.scores[0][0],
-        sight.nodes[0][0],
-        sight.context[0],
+        buffers.weights,
+        buffers.candidates[0][0],
+        buffers.scores[0][0],
+        buffers.nodes[0][0],
+        buffers.context[0],
         greedy,
     )
 
@@ -143,11 +143,11 @@ class World:
     objective: Objective
     agents: AgentsConfig
 
-    def environments(self) -> tuple[list[RawEnv], Sight]:
+    def environments(self) -> tuple[list[RawEnv], Environments]:
         """Environments of all workloads, and what to look at them with."""
         envs = [RawEnv(one.arrival_times, one.templates, self.cluster) for one in self.workloads]
         layout = Layout(self.agents, self.objective, self.cluster, see_future=False)
-        return envs, layout.sights(1, 0)
+        return envs, layout.environments(envs[0].state, 0)
 
 
 def study(episodes: int) -> World:
@@ -237,9 +237,9 @@ def measure_compilation() -> None:
     """Compiles, or loads, all that observed decisions need; prints the seconds."""
     world = study(1)
     begin = time.perf_counter()
-    envs, sight = world.environments()
+    envs, buffers = world.environments()
     play_rawenv(envs[0], 1)
-    observed(envs[0], sight, 1, False)
+    observed(envs[0], buffers, 1, False)
     print(time.perf_counter() - begin)
 
 
@@ -267,17 +267,17 @@ def measure(episodes: int, compilation: bool) -> dict[str, float]:
         episodes: number of episodes in the compiled loops.
         compilation: measure compile times too, in processes of their own.
     """
-    envs, sight = study(episodes).environments()
+    envs, buffers = study(episodes).environments()
     states = [env.state for env in envs]
     figures = {
         "bare_decisions_per_s": rate(
             lambda: sum(play_bare(state, seed) for seed, state in enumerate(states))
         ),
         "observed_decisions_per_s": rate(
-            lambda: sum(observed(one, sight, seed, False) for seed, one in enumerate(envs))
+            lambda: sum(observed(one, buffers, seed, False) for seed, one in enumerate(envs))
         ),
         "observed_greedy_decisions_per_s": rate(
-            lambda: sum(observed(one, sight, seed, True) for seed, one in enumerate(envs))
+            lambda: sum(observed(one, buffers, seed, True) for seed, one in enumerate(envs))
         ),
         "rawenv_steps_per_s": rate(lambda: play_rawenv(envs[0])),
         "reference_decisions_per_s": rate(lambda: play_reference(envs[0], REFERENCE_DECISIONS)),

@@ -273,12 +273,10 @@ def falling_schedule(start: float) -> list[list[float]]:
     return [[0, start], [PROGRESS_STEPS, 0.0]]
 
 
-def cosine_schedule(start: float, pieces: int = 32) -> list[list[float]]:
+def cosine_schedule(start: float) -> list[list[float]]:
     """Half a cosine from `start` to 0 over the budget, as the straight pieces RLlib takes."""
+    shares = [piece / 32 for piece in range(33)]
     return [
-        [
-            round(piece / pieces * PROGRESS_STEPS),
-            start * 0.5 * (1.0 + math.cos(math.pi * piece / pieces)),
-        ]
-        for piece in range(pieces + 1)
+        [round(share * PROGRESS_STEPS), start * 0.5 * (1.0 + math.cos(math.pi * share))]
+        for share in shares
     ]

@@ -71,7 +71,7 @@ def save_checkpoint(
         algorithm.save_to_path(str(fresh.absolute()))
         (fresh / STATE).write_text(json.dumps(stored.model_dump(), indent=2) + "\n")
     saved = {path: load_checkpoint(path).state.difference for path in _checkpoints(folder)}
-    evaluated = {path: own for path, own in saved.items() if own is not None}
+    evaluated = {path: value for path, value in saved.items() if value is not None}
     best = min(evaluated, key=evaluated.__getitem__, default=None)
     for old in list(saved)[:-keep]:
         if old != best:

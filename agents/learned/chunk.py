@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import tree
 
-from env.base.jit import compiled
 from env.learn.kind import NOBODY, Agent, Observation
 
 # In `Steps.following`, where there is no row to go on with.
@@ -117,52 +116,6 @@ class Chunk:
     __getitem__ = slice
 
 
-@compiled
-def link(first, acting, last, following, agent, environment) -> None:
-    """Notes who made the rows from `first` on, and that they follow these agents' last rows.
-
-    Args:
-        first: row.
-        acting: (rows,) index of the agent, those of one environment together; NOBODY's rows follow
-            none and are not gone on with.
-        last: (E, A) last row of every agent, NO_ROW before its first.
-        following, agent, environment: columns.
-    """
-    per_environment = len(acting) // len(last)
-    for position in range(len(acting)):
-        row, env, who = first + position, position // per_environment, acting[position]
-        agent[row] = who
-        environment[row] = env
-        if who == NOBODY:
-            following[row] = ENDED
-            continue
-        if last[env, who] != NO_ROW:
-            following[last[env, who]] = row
-        last[env, who] = row
-        following[row] = OPEN
-
-
-@compiled
-def earn(last: np.ndarray, earned: np.ndarray, done, rewards: np.ndarray, following: np.ndarray):
-    """Adds what each environment earned to the last row of its agents, and ends episodes.
-
-    Args:
-        last: as for `link`.
-        earned: (E,) team rewards.
-        done: (E,) whether the episode is over.
-        rewards, following: columns.
-    """
-    for env in range(len(last)):
-        for who in range(last.shape[1]):
-            row = last[env, who]
-            if row == NO_ROW:
-                continue
-            rewards[row] += earned[env]
-            if done[env]:
-                following[row] = ENDED
-                last[env, who] = NO_ROW
-
-
 class Recorder:
     """Columns of the steps of A agents of one kind in E environments.
 
@@ -228,23 +181,36 @@ class Recorder:
             logp: (rows,) float32.
             logits: (rows, A) float32.
         """
-        columns, rows = self._columns, slice(self._used, self._used + len(acting))
-        columns["actions"][rows] = actions
-        columns["action_logp"][rows] = logp
-        columns["action_dist_inputs"][rows] = logits
-        link(
-            self._used,
-            acting,
-            self._last,
-            columns["following"],
-            columns["agent"],
-            columns["environment"],
-        )
-        self._used = rows.stop
+        columns, rows = self._columns, np.arange(self._used, self._used + len(acting))
+        self._used += len(acting)
+        environments = np.repeat(np.arange(len(self._last)), len(acting) // len(self._last))
+        made = {
+            "actions": actions,
+            "action_logp": logp,
+            "action_dist_inputs": logits,
+            "agent": acting,
+            "environment": environments,
+            # Nobody goes on with the rows that are nobody's.
+            "following": np.where(acting == NOBODY, ENDED, OPEN),
+        }
+        for name, values in made.items():
+            columns[name][rows[0] : self._used] = values
+        acted = acting != NOBODY
+        agents, rows = (environments[acted], acting[acted]), rows[acted]
+        before = self._last[agents]
+        columns["following"][before[before != NO_ROW]] = rows[before != NO_ROW]
+        self._last[agents] = rows
 
     def earn(self, earned: np.ndarray, done: np.ndarray) -> None:
-        """What a decision earned each environment (E,), and which episodes it ended (E,)."""
-        earn(self._last, earned, done, self._columns["rewards"], self._columns["following"])
+        """What a decision earned each environment (E,), and which episodes it ended (E,).
+
+        All its agents earn it by their last steps.
+        """
+        environments, agents = np.nonzero(self._last != NO_ROW)
+        rows = self._last[environments, agents]
+        self._columns["rewards"][rows] += earned[environments]
+        self._columns["following"][rows[done[environments]]] = ENDED
+        self._last[done] = NO_ROW
 
     def by_policy(self, acting: np.ndarray) -> dict[str, np.ndarray]:
         """Which rows (rows,) bool are of each policy, by the agents that act in them."""
@@ -256,7 +222,7 @@ class Recorder:
         columns = dict(self._columns)
         agents = columns.pop("agent")
         steps = Steps(obs={part: columns.pop(part) for part in self._blank}, **columns)
-        return {name: steps.select(own) for name, own in self.by_policy(agents).items()}
+        return {name: steps.select(rows) for name, rows in self.by_policy(agents).items()}
 
     def get_state(self) -> dict[str, Any]:
         """The open steps, by column."""

@@ -109,9 +109,9 @@ def demonstrate(
         episode += 1
     environment.close()
     return {
-        policy: tree.map_structure(lambda *rows: np.stack(rows), *own)
-        for policy, own in steps.items()
-        if own
+        policy: tree.map_structure(lambda *rows: np.stack(rows), *made)
+        for policy, made in steps.items()
+        if made
     }
 
 

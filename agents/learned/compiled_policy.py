@@ -188,18 +188,14 @@ def can_compile(network: SetPolicyNetwork) -> bool:
 
 def writer_of(network: SetPolicyNetwork) -> WriteLogits:
     """What writes the logits of a network as it is now; compiled, it has copied the weights."""
-    if can_compile(network):
-        return _compiled_writer(network)
 
-    def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
+    def write_by_torch(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:
         parts = {part: torch.from_numpy(column[rows]) for part, column in seen.items()}
         with TORCH_LOCK:
             logits[rows] = network(parts).numpy()
 
-    return write
-
-
-def _compiled_writer(network: SetPolicyNetwork) -> WriteLogits:
+    if not can_compile(network):
+        return write_by_torch
     weights = _weights_of(network)
 
     def write(seen: Observation, rows: np.ndarray, logits: np.ndarray) -> None:

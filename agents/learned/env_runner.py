@@ -33,8 +33,12 @@ class SeededEnvRunner(MultiAgentEnvRunner):
     config: AlgorithmConfig
 
     def start_part(self, part: int) -> None:
-        """Plays other episodes from here on, see `reseeded`."""
-        self.config = reseeded(self.config, part)
+        """Plays other episodes from here on: a part of the run has a seed of its own.
+
+        A runner started in place of a lost one would otherwise play its first episodes again.
+        """
+        seed = part_seed(self.config.seed, part)
+        self.config = self.config.copy(copy_frozen=False).debugging(seed=seed)
         self._needs_initial_reset = True
 
     def _try_env_reset(self, *, seed: int | None = None, options: Any = None) -> Any:
@@ -43,14 +47,6 @@ class SeededEnvRunner(MultiAgentEnvRunner):
             sequence = np.random.SeedSequence(self.config.seed, spawn_key=(self.worker_index or 0,))
             seeds = [int(word) for word in sequence.generate_state(self.num_envs, np.uint64)]
         return super()._try_env_reset(seed=seeds, options=options)
-
-
-def reseeded(config: AlgorithmConfig, part: int) -> AlgorithmConfig:
-    """A runner's configuration for a part of the run, which has a seed of its own.
-
-    A runner started in place of a lost one would otherwise play its first episodes again.
-    """
-    return config.copy(copy_frozen=False).debugging(seed=part_seed(config.seed, part))
 
 
 def part_seed(seed: int | None, part: int) -> int:
@@ -78,7 +74,7 @@ class FastPPOConfig(PPOConfig):
     threads_per_learner = 1
 
 
-class BatchEnvRunner(MultiAgentEnvRunner):
+class BatchEnvRunner(SeededEnvRunner):
     """Samples with a compiled `Batch`, and returns a `Chunk` of columns in place of episodes.
 
     The bookkeeping of episodes is what costs RLlib's runner its time. A step of an environment is a
@@ -117,14 +113,14 @@ class BatchEnvRunner(MultiAgentEnvRunner):
             Sampler(
                 Batch(world, len(part), seed, worker, int(part[0])),
                 lambda agent: self.config.policy_mapping_fn(agent, None),
-                np.random.default_rng(own),
+                np.random.default_rng(seeds),
             )
-            for part, own in zip(parts, sequence.spawn(threads), strict=True)
+            for part, seeds in zip(parts, sequence.spawn(threads), strict=True)
         ]
 
     def start_part(self, part: int) -> None:
-        """Plays other episodes from here on, see `reseeded`."""
-        self.config = reseeded(self.config, part)
+        """See `SeededEnvRunner`."""
+        super().start_part(part)
         self._start_samplers()
 
     def _sample(
@@ -178,9 +174,9 @@ class BatchEnvRunner(MultiAgentEnvRunner):
         if given is None or self.env is None or given["worker"] != self.worker_index:
             return
         environments = [len(sampler.batch) for sampler in self.samplers]
-        if environments != [len(own["batch"]["blocks"]) for own in given["samplers"]]:
+        if environments != [len(each["batch"]["blocks"]) for each in given["samplers"]]:
             # It would play the first episodes of the run again.
             self.start_part(self.num_env_steps_sampled_lifetime)
             return
-        for sampler, own in zip(self.samplers, given["samplers"], strict=True):
-            sampler.set_state(own)
+        for sampler, its_state in zip(self.samplers, given["samplers"], strict=True):
+            sampler.set_state(its_state)

@@ -74,9 +74,7 @@ class LearnedScheduler(Scheduler):
         self.trained_for = {**older, **policy.description.objective}
         self.asked = (scaler_of(cluster),) if config.scaler else ()
         self._layout = Layout(config, objective, cluster, tenants, self.asked, see_future=False)
-        self._policy = policy.fitted(
-            self._layout.agents, config.layout, config.memory_tiers, where=str(folder)
-        )
+        self._policy = policy.fitted(self._layout, where=str(folder))
 
     def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
         """Turns to a new episode; acting draws nothing at random."""

@@ -6,7 +6,7 @@ weights of the policy network alone; the critic stays in the run's checkpoints.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +23,7 @@ from env.base.errors import InputError
 from env.base.files import MOST_BYTES, folder_written_whole, parse_json, read_bytes
 from env.base.schema import Strict, distinct, listed, one_line, validated
 from env.learn.kind import Agent
+from env.learn.layouts import Layout
 from env.learn.workflow_window import FUNCTION_FEATURES
 
 DESCRIPTION = "policy.json"
@@ -101,29 +102,24 @@ class LearnedPolicy:
     sha256: str
     columns: Mapping[str, Mapping[str, list[int]]] = field(default_factory=dict)
 
-    def fitted(
-        self,
-        agents: Mapping[str, Agent],
-        layout: str,
-        memory_tiers: Sequence[float],
-        where: str = "policy",
-    ) -> "LearnedPolicy":
+    def fitted(self, layout: Layout, where: str = "policy") -> "LearnedPolicy":
         """This policy for an environment, whose observations it reads by feature name.
 
         Node counts, server types and their names may differ from those trained on, and the
         environment may have features that came later.
 
         Args:
-            agents, layout, memory_tiers: the environment's; the agents by name.
+            layout: of the environment.
             where: what to call the policy in an error, such as its path.
 
         Raises:
             InputError: layout or memory tiers differ, feature names are missing, or an agent has no
                 network, or one with another number of choices or bids.
         """
-        trained, features = self.description, features_of(agents)
+        trained, features = self.description, features_of(layout.agents)
         stored = {"layout": trained.layout, "memory_tiers": list(trained.memory_tiers)}
-        for key, other in {"layout": layout, "memory_tiers": list(memory_tiers)}.items():
+        here = {"layout": layout.config.layout, "memory_tiers": list(layout.tiers)}
+        for key, other in here.items():
             if stored[key] != other:
                 raise InputError(
                     f"{where}: trained with agents.{key} {stored[key]}, the environment has {other}"
@@ -139,7 +135,7 @@ class LearnedPolicy:
                         f"which the environment does not have"
                     )
                 columns[kind][part] = [present.index(name) for name in needed]
-        for agent in agents.values():
+        for agent in layout.agents.values():
             shapes = {
                 (sizes.choices, sizes.bids)
                 for name, sizes in trained.networks.items()

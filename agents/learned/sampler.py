@@ -95,8 +95,8 @@ class Sampler:
                 acting = batch.acting[turn]
                 taken += int(np.count_nonzero(acting != NOBODY)) // turn.together
                 logits = np.zeros_like(seen["mask"])  # of rows that are nobody's
-                for name, own in recorder.by_policy(acting).items():
-                    if len(rows := np.flatnonzero(own)):
+                for name, chosen in recorder.by_policy(acting).items():
+                    if len(rows := np.flatnonzero(chosen)):
                         write_logits[name](seen, rows, logits)
                 actions = np.empty((len(acting), 2 if recorder.bids else 1), np.int64)
                 chances = self._random.random(actions.shape)

@@ -64,11 +64,11 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
         return values
 
 
-class _WithTargets(SetPolicy, TargetNetworkAPI):
-    """With slow copies of networks, on learners alone: `target_policy` of `policy`.
+class TargetSetPolicy(SetPolicy, TargetNetworkAPI):
+    """APPO's: with a slow copy of the policy, from which it may not stray.
 
     Attributes:
-        copied: the networks.
+        copied: the networks with copies, on learners alone: `target_policy` of `policy`.
     """
 
     copied: ClassVar[tuple[str, ...]] = ("policy",)
@@ -80,22 +80,21 @@ class _WithTargets(SetPolicy, TargetNetworkAPI):
 
     def get_non_inference_attributes(self) -> list[str]:
         """The copies are for training alone, too."""
-        return [*super().get_non_inference_attributes(), *(f"target_{own}" for own in self.copied)]
+        return [
+            *super().get_non_inference_attributes(),
+            *(f"target_{name}" for name in self.copied),
+        ]
 
     def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
         """Each network with its copy."""
         return [(getattr(self, name), getattr(self, f"target_{name}")) for name in self.copied]
-
-
-class TargetSetPolicy(_WithTargets):
-    """APPO's: with a slow copy of the policy, from which it may not stray."""
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         """Logits of the copy."""
         return {TARGET_NETWORK_ACTION_DIST_INPUTS: self.target_policy(batch[Columns.OBS])}
 
 
-class SetQNetwork(_WithTargets, QNetAPI):
+class SetQNetwork(TargetSetPolicy, QNetAPI):
     """Dueling Q-values (Wang et al. 2016, arXiv:1511.06581) of agents with Discrete actions.
 
     Q(s, a) = V(s) + A(s, a) - mean of A(s, .) over what the mask allows; what it forbids has

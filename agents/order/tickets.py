@@ -13,10 +13,23 @@ from agents.order.funcsched import FuncSched
 from agents.order.heft import Heft
 from agents.order.sjf import Sjf
 from agents.order.srf import Srf
-from agents.order.workflows import Workflows
 from agents.rule_kinds import QueueOrder
 from env.base.schema import Strict
-from env.sim.declared.ordering import Amount, DeclaredFunctions, Resource, Sharing, Winners
+from env.sim.declared.ordering import (
+    Amount,
+    ByWorkflow,
+    DeclaredFunctions,
+    Resource,
+    Sharing,
+    Winners,
+)
+
+
+class Workflows(ByWorkflow):
+    """Within a tenant: by the tickets that it gives its workflows."""
+
+    name: Literal["workflows"] = "workflows"
+
 
 Within = Annotated[
     CriticalPath | Fcfs | FuncSched | Heft | Sjf | Srf | Workflows, Field(discriminator="name")
@@ -66,16 +79,14 @@ class ByUse(InTurn, QueueOrder):
     quantum: Amount | None
 
 
-class SeveralWinners(InTurn, QueueOrder):
+class SeveralWinners(ByUse, QueueOrder):
     """As `ByUse`, by a lottery of several winners.
 
     Attributes:
-        resource, quantum, winners: see `Sharing` in env/sim/declared/ordering.py.
+        winners: see `Sharing` in env/sim/declared/ordering.py.
     """
 
-    name: Literal["multi_lottery"]
-    resource: Resource
-    quantum: Amount | None
+    name: Literal["multi_lottery"]  # type: ignore[assignment]
     winners: Winners
 
 

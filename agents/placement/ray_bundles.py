@@ -43,9 +43,9 @@ class RayBundles(PlacementRule):
 
     def _plan(self, decision: Decision) -> None:
         """Decides where the group of the function to be placed goes."""
-        wf_id, own = decision.function.wf_id, decision.function.fn_id
+        wf_id, first = decision.function.wf_id, decision.function.fn_id
         workflow = Workflow(decision.env, wf_id)
-        for ids in (sorted(workflow.submitted_functions), [own]):
+        for ids in (sorted(workflow.submitted_functions), [first]):
             asked = [in_decision(decision, workflow.functions[fn_id]) for fn_id in ids]
             nodes, demands = asked[0][0], np.array([demand for _, demand in asked])
             for state in (nodes, nodes._replace(available=nodes.total)):

@@ -8,11 +8,10 @@ from pydantic import Field
 from agents.ray_nodes import Nodes, in_decision, one_of
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
-from env.base.schema import Strict
 
 
-class HybridSettings(Strict):
-    """Ray's, by its own names; conf/baseline/ray_hybrid.yaml says what they do.
+class RayHybrid(PlacementRule):
+    """One of the best nodes, by Ray's settings; conf/baseline/ray_hybrid.yaml says what they do.
 
     Source: `src/ray/raylet/scheduling/policy/hybrid_scheduling_policy.cc`.
     """
@@ -50,7 +49,3 @@ class HybridSettings(Strict):
         """
         preferred = int(np.argmin(decision.rows["data_transfer_time"]))
         return one_of(decision, self.best(*in_decision(decision), preferred))
-
-
-class RayHybrid(HybridSettings, PlacementRule):
-    """One of the best nodes by `HybridSettings`."""

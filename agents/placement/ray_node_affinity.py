@@ -1,8 +1,10 @@
 """Placement `ray_node_affinity`: functions want a node, as by NodeAffinitySchedulingStrategy."""
 
+from typing import Literal
+
 import numpy as np
 
-from agents.placement.ray_hybrid import HybridSettings
+from agents.placement.ray_hybrid import RayHybrid
 from agents.ray_nodes import Nodes, in_decision, one_of, wish_for
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
@@ -25,13 +27,14 @@ class Affinity(Strict):
     fail_on_unavailable: bool = False
 
 
-class RayNodeAffinity(HybridSettings, PlacementRule):
+class RayNodeAffinity(RayHybrid, PlacementRule):
     """Functions go to the nodes that they want; all others, and those elsewhere, as `ray_hybrid`.
 
     Attributes:
         functions: by name, or by pattern with *.
     """
 
+    name: Literal["ray_node_affinity"] = "ray_node_affinity"
     functions: dict[str, Affinity]
 
     def choose(self, decision: Decision) -> int:

@@ -1,11 +1,12 @@
 """Placement `ray_node_label`: functions want labels, as by NodeLabelSchedulingStrategy."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from agents.placement.ray_hybrid import HybridSettings
+from agents.placement.ray_hybrid import RayHybrid
 from agents.ray_nodes import Nodes, in_decision, one_of, wish_for
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
@@ -27,13 +28,14 @@ class LabelWish(Strict):
     soft: Selector = Field(default={})
 
 
-class RayNodeLabel(HybridSettings, PlacementRule):
+class RayNodeLabel(RayHybrid, PlacementRule):
     """Functions go to server types with the labels that they want; all others as `ray_hybrid`.
 
     Attributes:
         functions: by name, or by pattern with *.
     """
 
+    name: Literal["ray_node_label"] = "ray_node_label"
     functions: dict[str, LabelWish]
 
     def choose(self, decision: Decision) -> int:

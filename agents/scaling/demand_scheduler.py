@@ -7,6 +7,7 @@ place, and the idle time-out of pending nodes. Quantities are integers in 1/10,0
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -65,18 +66,29 @@ def plan(
         constraint: sets of resources that the nodes have to hold when they are empty.
     """
     given = list(nodes)
+    counts = Counter(node.type for node in given)
     missing = [
-        _new(types, name)
-        for name, kind in types.items()
-        for _ in range(kind.least - sum(node.type == name for node in given))
+        _new(types, name) for name, kind in types.items() for _ in range(kind.least - counts[name])
     ]
-    limited, ends = _within_limits(types, missing + given, most)
+    ends, staying = list[Node](), list[Node]()
+    for name in dict.fromkeys(node.type for node in missing + given):
+        of_type = [node for node in missing + given if node.type == name]
+        surplus, kept = _limited(of_type, types[name].most)
+        ends, staying = ends + surplus, staying + kept
+    surplus, staying = _limited(staying, most or len(staying))
+    ends += surplus
+    limited = ends + staying
     filled, unmet, needed = _fill(types, limited, constraint, most, empty=True)
     if unmet:
         filled, needed = limited, []
     planned, infeasible, taking = _fill(types, filled, demands, most, empty=False)
     if idle_timeout is not None:
-        ends += _idle(types, planned, ends, [*needed, *taking], idle_timeout)
+        counts = Counter(node.type for node in planned if node not in ends)
+        for node in sorted(planned, key=_least_useful):
+            busy = not node.running or node in ends or node in needed or node in taking
+            if not busy and node.idle > idle_timeout and counts[node.type] > types[node.type].least:
+                ends.append(node)
+                counts[node.type] -= 1
     launches = [node.type for node in planned if node not in given and node not in ends]
     return Plan(launches, [node for node in ends if node in given], infeasible, not unmet)
 
@@ -98,24 +110,12 @@ def score_of(total: Resources, left: Resources, taken: Sequence[Resources]) -> S
     return spared, len(wanted & total.keys()), min(terms, default=0.0), mean
 
 
-def _within_limits(
-    types: Mapping[str, NodeType], nodes: Sequence[Node], most: int | None
-) -> tuple[list[Node], list[Node]]:
-    """The nodes, and those that end, which come first: they are too many of a type, or of all."""
-    ends: list[Node] = []
-    staying: list[Node] = []
-
-    def keep(some: list[Node], most: int) -> list[Node]:
-        if len(some) <= most:
-            return some
-        some = sorted(some, key=_least_useful)
-        ends.extend(some[: len(some) - most])
-        return some[len(some) - most :]
-
-    for name in dict.fromkeys(node.type for node in nodes):
-        staying += keep([node for node in nodes if node.type == name], types[name].most)
-    staying = keep(staying, most or len(nodes))
-    return ends + staying, ends
+def _limited(nodes: list[Node], most: int) -> tuple[list[Node], list[Node]]:
+    """The nodes that end where there are too many, and the others."""
+    if len(nodes) <= most:
+        return [], nodes
+    nodes = sorted(nodes, key=_least_useful)
+    return nodes[: len(nodes) - most], nodes[len(nodes) - most :]
 
 
 def _least_useful(node: Node) -> tuple[bool, float, float]:
@@ -154,19 +154,19 @@ def _fill(
     while (best := _best(others, left, empty)) is not None:
         place, left = best
         needed.append(others.pop(place))
-    known = needed + others + full
+    all_nodes = needed + others + full
     spare = {name: kind.most - sum(n.type == name for n in nodes) for name, kind in types.items()}
     pool = [_new(types, name) for name, count in spare.items() if count > 0]
-    while most is None or len(known) < most:
+    while most is None or len(all_nodes) < most:
         if (best := _best(pool, left, empty)) is None:
             break
         place, left = best
         needed.append(node := pool.pop(place))
-        known.append(node)
+        all_nodes.append(node)
         spare[node.type] -= 1
         if spare[node.type] > 0:
             pool.append(_new(types, node.type))
-    return known, left, needed
+    return all_nodes, left, needed
 
 
 def _new(types: Mapping[str, NodeType], name: str) -> Node:
@@ -199,21 +199,3 @@ def _best(
             if best is None or score > best[0]:
                 best = score, place, left
     return best and best[1:]
-
-
-def _idle(
-    types: Mapping[str, NodeType],
-    nodes: Sequence[Node],
-    ends: Sequence[Node],
-    needed: Sequence[Node],
-    timeout: float,
-) -> list[Node]:
-    """Nodes that are idle for longer than the time-out and not needed, down to the least."""
-    found: list[Node] = []
-    staying = [node for node in nodes if node not in ends]
-    for node in sorted(staying, key=_least_useful):
-        count = sum(each.type == node.type and each not in found for each in staying)
-        idle = node.running and node not in needed and node.idle > timeout
-        if idle and count > types[node.type].least:
-            found.append(node)
-    return found

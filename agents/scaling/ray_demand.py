@@ -33,9 +33,9 @@ class RayDemand(ScalingRule):
         functions = waiting(state)[["parallelism", "memory_req"]].tolist()
         nodes, demands = [], [_units(*function) for function in functions]
         for server in np.flatnonzero(state.servers["condition"] == IN_SERVICE).tolist():
-            own, record = state.nodes[state.nodes["server"] == server], state.servers[server]
-            cores = int(own["cpu"].sum() - own["parallelism"].sum())
-            memory = int(own["memory"].sum() - own["allocated_memory"].sum())
+            numa, record = state.nodes[state.nodes["server"] == server], state.servers[server]
+            cores = int(numa["cpu"].sum() - numa["parallelism"].sum())
+            memory = int(numa["memory"].sum() - numa["allocated_memory"].sum())
             demands += [_units(1, 0)] * -cores
             name, up = kinds[record["type"]].name, bool(record["ready_time"] <= env.time)
             left, seconds = _units(max(0, cores), memory), idle_seconds(state, server)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.jit import compiled
 from env.base.schema import listed, one_line, short
 
 if TYPE_CHECKING:
@@ -25,35 +24,33 @@ NO_PLACE: Final = -1
 """The place of a server type that bids 0 and does not win, where it does not matter."""
 
 
-@compiled
-def first_refused(actions: np.ndarray, mask: np.ndarray, bids, together):
-    """The first row with an action that is not allowed, or -1.
+def _refused(actions: np.ndarray, masks: np.ndarray, bids: int, together: int) -> np.ndarray:
+    """(R,) which rows have an action that is not allowed; see `checked`.
 
     Args:
         actions: int64 (R, 1), or (R, 2) of bids and places.
-        mask, together: as for `checked`.
+        masks: float32 (R, A), of these rows.
         bids: B, 0 for none.
+        together: rows of one environment; 0: some of its agents only.
     """
-    last = actions.shape[1] - 1
-    for row in range(len(actions)):
-        place, needed = actions[row, last], True
-        if bids > 0:
-            bid = actions[row, 0]
-            if bid < 0 or bid >= bids or mask[row, bid] <= 0.0:
-                return row
-            needed = bid > 0 or place != NO_PLACE
-        possible = 0 <= place < mask.shape[1] - bids and mask[row, bids + place] > 0.0
-        if needed and not possible:
-            return row
-    if bids > 0 and together > 0:
-        for first in range(0, len(actions), together):
-            winner = -1
-            for row in range(first, first + together):  # one with room may bid more than 0
-                if mask[row, 1] > 0.0 and (winner < 0 or actions[row, 0] > actions[winner, 0]):
-                    winner = row
-            if winner >= 0 and actions[winner, 1] == NO_PLACE:
-                return winner
-    return -1
+    places = actions[:, -1]
+    refused = ~_allowed(masks[:, bids:], places)
+    if bids:
+        offers = actions[:, 0]
+        refused &= (offers > 0) | (places != NO_PLACE)
+        refused |= ~_allowed(masks[:, :bids], offers)
+    if bids and together and not refused.any():
+        # Whoever has room may bid more than 0.
+        of_each = np.where(masks[:, 1] > 0.0, offers, -1).reshape(-1, together)
+        winners = np.arange(0, len(actions), together) + of_each.argmax(axis=1)
+        refused[winners] = (of_each.max(axis=1) >= 0) & (places[winners] == NO_PLACE)
+    return refused
+
+
+def _allowed(masks: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """(R,) whether a row of the masks (R, A) allows what was chosen, any integer."""
+    inside = (chosen >= 0) & (chosen < masks.shape[1])
+    return inside & (masks[np.arange(len(masks)), np.where(inside, chosen, 0)] > 0.0)
 
 
 def actions_of(agents: Sequence[Agent], actions: Mapping[str, Action]) -> np.ndarray:
@@ -104,9 +101,10 @@ def checked(
     given = np.ascontiguousarray(given, np.int64)
     rows = np.flatnonzero(acting >= 0)
     asked, seen = given.reshape(len(given), -1)[rows], masks[rows]
-    row = first_refused(asked, seen, bids, together)
-    if row < 0:
+    refused = _refused(asked, seen, bids, together)
+    if not refused.any():
         return given
+    row = int(refused.argmax())
     where = f"environment {rows[row] // together}: " if 0 < together < len(masks) else ""
     allowed = listed([str(place) for place in np.flatnonzero(seen[row, bids:])])
     if bids:

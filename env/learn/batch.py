@@ -13,11 +13,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.recfunctions import assign_fields_by_name
 
 from env.base.errors import InputError
 from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
-from env.learn.decisions import Decisions, applying
-from env.learn.kind import Kind, Turn, sight_of
+from env.learn.decisions import Decisions, applying, look
+from env.learn.kind import Kind, Turn
 from env.learn.world import World
 from env.score.greedy_play import trace_greedy
 from env.score.metrics import episode_metrics
@@ -28,9 +29,9 @@ from env.sim.assembly.with_rules import plan_changes, stops, with_rules
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
-from env.sim.events.choosing import play_to_choice
+from env.sim.events.choosing import forced_choice, play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import ASIDE, DONE, NONE
+from env.sim.state.records import ASIDE, CHOOSE, DONE, NONE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import WorkloadGenerator
 
@@ -59,9 +60,7 @@ class Ended(NamedTuple):
     """An episode that is over."""
 
     environment: int
-    turns: int  # that were an agent's, as many as `ServerlessEnv` takes steps
     metrics: dict[str, float]  # `episode_metrics`, and J_relative, J over that of the reference
-    earned: float  # by all its agents together
 
 
 class Batch(Decisions):
@@ -132,7 +131,6 @@ class Batch(Decisions):
         self._given = workload
         for env in range(len(self)):
             self._start_episode(env)
-        self._look_at(range(len(self)))
 
     def act(self, turn: Turn, actions: np.ndarray) -> None:
         """`decide`, and after the last turn of a decision plays on to the next one.
@@ -169,16 +167,14 @@ class Batch(Decisions):
         for env in following.tolist():
             self._drawn[env] = self._drawn[env].following()
             self._start_episode(env)
-        self._look_at(following)
         return rewards, done
 
     def _measured(self, env: int) -> Ended:
         episode, world = self._envs.episodes[env], self._world
         metrics = episode_metrics(self.states[env], world.objective, world.cluster.power)
         metrics = {name: value for name, value in metrics.items() if not math.isnan(value)}
-        metrics["J_relative"] = float(episode["reached"] / self._envs.sights.trace[env, -1, 1])
-        each = float(ideal(self._envs.weights[env]) - episode["reached"])
-        return Ended(env, int(episode["turns"]), metrics, len(self.layout.agents) * each)
+        metrics["J_relative"] = float(episode["reached"] / self._envs.trace[env, -1, 1])
+        return Ended(env, metrics)
 
     def get_state(self) -> dict[str, Any]:
         """What it needs to go on exactly from the decision that is due, by name."""
@@ -196,8 +192,12 @@ class Batch(Decisions):
         for env, block in enumerate(state["blocks"]):
             self._begin_episode(env)  # what is seen of the reference
             self.states[env].block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
-        self._envs.episodes[:], self._envs.choices[:] = state["episodes"], state["choices"]
-        self._look_at(range(len(self)))
+        assign_fields_by_name(self._envs.episodes, state["episodes"])
+        assign_fields_by_name(self._envs.choices, state["choices"])
+        for env in range(len(self)):
+            if self.kind(env) == CHOOSE:
+                forced_choice(self.states[env], self._envs.queue[env])  # fills the queue
+            look(self._envs, env)
 
     __setstate__ = set_state
 
@@ -205,7 +205,8 @@ class Batch(Decisions):
         """The episode drawn for an environment, or the next one in which agents have a choice."""
         for _ in range(ATTEMPTS):
             self._begin_episode(env)
-            if self._envs.episodes[env]["kind"] != DONE:
+            if self.kind(env) != DONE:
+                look(self._envs, env)
                 return
             self._drawn[env] = self._drawn[env].following()
         raise InputError(
@@ -216,37 +217,38 @@ class Batch(Decisions):
     def _begin_episode(self, env: int) -> None:
         """Has the reference play the episode drawn, then plays it up to the first choice."""
         self._load(env)
-        episode, weights, world = self._envs.episodes[env], self._envs.weights[env], self._world
+        episode, weights, world = self._envs.episodes[env], self._envs.objective[env], self._world
         state = self.states[env]
         self._turn_to(env, state)
-        sight, nodes = sight_of.py_func(self._envs.sights, env), len(state.nodes)
+        envs, nodes = self._envs, len(state.nodes)
+        trace = envs.trace[env]
         weights[:], episode["cheapest"] = world.objective.weights, cheapest_cost(state)
         absent = state.servers["absent"].copy()
         if world.rules.lease.autoscale is not None:  # the reference has all servers
             state.servers["absent"] = 0
         trace_greedy(
             state,
-            sight.weights,
-            sight.candidates[0, :nodes],
-            sight.scores[0, :nodes],
+            envs.weights,
+            envs.candidates[env, 0, :nodes],
+            envs.scores[env, 0, :nodes],
             weights,
             episode["cheapest"],
-            sight.trace,
+            trace,
         )
         state.servers["absent"] = absent
         if world.agents.relative_reward:
             # Where J differs by orders of magnitude from one episode to the next, a few would
             # otherwise be all that is learned from.
-            reference = sight.trace[-1, 1]
+            reference = trace[-1, 1]
             weights /= reference
-            sight.trace[:, 1] /= reference
+            trace[:, 1] /= reference
         state.cluster["aside"] = stops(world.asked)
         reset(state)
-        episode["kind"] = play_to_choice(state, sight.queue)
+        episode["kind"] = play_to_choice(state, envs.queue[env])
         if episode["kind"] == ASIDE:
             self._turn_aside(env)
         episode["potential"] = ideal(weights)
-        episode["turns"] = episode["rests"] = 0
+        episode["rests"] = 0
 
     def _turn_aside(self, env: int, after: Kind | None = None) -> None:
         """Plays an environment in which something has happened on to its next decision.
@@ -266,9 +268,9 @@ class Batch(Decisions):
                     break
             else:
                 after, kinds = None, self._asked
-                code = play_to_choice(state, self._envs.sights.queue[env])
+                code = play_to_choice(state, self._envs.queue[env])
         self._envs.episodes[env]["kind"] = code
-        self._look_at([env])
+        look(self._envs, env)
 
     def _load(self, env: int) -> None:
         """Gives an environment the records of the episode that is drawn for it."""
@@ -284,11 +286,11 @@ class Batch(Decisions):
         self.states[env] = state = self.raw_env.state if self._apart else build(episode)
         state.cluster["listens"] = 0  # nobody would take its history
         self._envs.states[env] = state[0]
-        trace = self._envs.sights.trace
+        trace = self._envs.trace
         missing = len(state.functions) + 1 - trace.shape[1]
         if missing > 0:
             trace = np.pad(trace, ((0, 0), (0, missing), (0, 0)), mode="edge")
-            self._envs = self._envs._replace(sights=self._envs.sights._replace(trace=trace))
+            self._envs = self._envs._replace(trace=trace)
 
     def _write(self, env: int, workload: EpisodeWorkload, cluster: ClusterConfig) -> None:
         """Writes the hardware and the arrivals of an episode into the records that are there."""

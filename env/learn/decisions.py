@@ -6,7 +6,7 @@ turn there are E * A rows, those of one environment together. A turn can be nobo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from env.base.jit import compiled
 from env.learn.actions import Action, checked
-from env.learn.kind import CHOICE, EPISODE, NOBODY, Environments, Kind, Observation, Turn, sight_of
+from env.learn.kind import NOBODY, Environments, Kind, Observation, Turn
 from env.learn.layouts import Layout
 from env.learn.observation import copy, write_critic
 from env.learn.placing import look_at_nodes
@@ -42,13 +42,7 @@ class Decisions:
 
     def __init__(self, layout: Layout, handles: np.ndarray, functions: int) -> None:
         self.layout, self.turns = layout, layout.turns
-        self._envs = Environments(
-            handles,
-            layout.sights(len(handles), functions),
-            np.zeros(len(handles), EPISODE),
-            np.zeros(len(handles), CHOICE),
-            np.tile(layout.objective.weights, (len(handles), 1)),
-        )
+        self._envs = layout.environments(handles, functions)
         self._masks: dict[Turn, np.ndarray] = {}
         self.acting: dict[Turn, np.ndarray] = {}
 
@@ -85,7 +79,7 @@ class Decisions:
         self._masks[turn] = out["mask"].copy()  # the observation is the caller's
         for part in WINDOW_PARTS & out.keys():
             rows = out[part].reshape(len(self), -1, *out[part].shape[1:])
-            rows[:] = getattr(self._envs.sights, part)[:, None]
+            rows[:] = getattr(self._envs, part)[:, None]
             out[part][acting == NOBODY] = 0.0
 
     def decide(self, turn: Turn, actions: np.ndarray) -> None:
@@ -96,10 +90,10 @@ class Decisions:
         """
         masks, acting = self._masks[turn], self.acting[turn]
         actions = checked(turn.agents, masks, acting, actions, turn.together)
-        bids = np.zeros_like(actions)
         if actions.ndim == 2:
-            bids, actions = np.ascontiguousarray(actions.T)
-        deciding(turn.decide)(self.layout.kind_of[turn].code, self._envs, actions, bids)
+            actions = actions.reshape(len(self), -1, 2)
+        due = np.flatnonzero(self._envs.episodes["kind"] == self.layout.kind_of[turn].code)
+        self._envs.choices[turn.decides][due] = turn.decide(self._envs, due, actions[due])
 
     def ask(
         self, state: State, kind: Kind, act: Callable[[str, Observation], Action], subject: int = 0
@@ -116,10 +110,10 @@ class Decisions:
         envs.states[0], envs.episodes[0]["kind"] = state[0], kind.code
         envs.choices[0]["subject"] = subject
         if kind.code == CHOOSE:
-            first = envs.sights.queue[0]
+            first = envs.queue[0]
             if (forced := forced_choice(state, first)) != UNDECIDED:
                 return len(first) if forced == NONE else 0
-        self._look_at([0])
+        look(envs, 0)
         for turn in kind.turns:
             seen = self.seen(turn)
             self.decide(turn, np.array([act(name, parts) for name, parts in seen.items()]))
@@ -135,18 +129,14 @@ class Decisions:
 
     def actions_for(self, kind: Kind, row: int) -> list[np.ndarray]:
         """The inverse of `ask`: see `Kind.actions`."""
-        return kind.actions(row, self._envs.sights.first_node[0])
-
-    def _look_at(self, environments: Sequence[int] | np.ndarray) -> None:
-        """Some environments have come to a decision."""
-        look_at(self._envs, np.array(environments, np.int64))
+        return kind.actions(row, self._envs.first_node[0])
 
     def _turn_to(self, env: int, state: State) -> None:
         """Reads from a new episode which NUMA nodes each server type has."""
         types = state.servers["type"][state.nodes["server"]]
-        first = self._envs.sights.first_node[env]
+        first = self._envs.first_node[env]
         first[1:] = np.bincount(types, minlength=len(first) - 1).cumsum()
-        self._envs.sights.cursor[env] = 0
+        self._envs.cursor[env] = 0
 
 
 @lru_cache
@@ -157,15 +147,14 @@ def seeing(see: Any, acting: Any) -> Any:
     def see_all(code, envs, bids, agents, context, items, mask, critic) -> None:
         together = len(context) // len(envs.episodes)
         for env in range(len(envs.episodes)):
-            state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
-            choice = envs.choices[env : env + 1]
+            state = envs.states[env : env + 1]
             for agent in range(together):
                 row = env * together + agent
                 mask[row] = 0.0
                 if envs.episodes[env].kind == code:
-                    agents[row] = acting(agent, state, choice)
-                    copy(sight.critic, critic[row])
-                    see(agent, state, sight, choice, context[row], items[row], mask[row])
+                    agents[row] = acting(agent, envs, env)
+                    copy(envs.critic[env], critic[row])
+                    see(agent, state, envs, env, context[row], items[row], mask[row])
                 else:
                     agents[row] = NOBODY
                     context[row] = 0.0
@@ -177,24 +166,6 @@ def seeing(see: Any, acting: Any) -> Any:
 
 
 @lru_cache
-def deciding(decide: Any) -> Any:
-    """Compiled: `decide` of all agents that act at a turn, a row each."""
-
-    @compiled
-    def decide_all(code: int, envs: Environments, actions: np.ndarray, bids) -> None:
-        together = len(actions) // len(envs.choices)
-        for env in range(len(envs.choices)):
-            if envs.episodes[env].kind == code:
-                envs.episodes[env].turns += 1
-                sight, choice = sight_of(envs.sights, env), envs.choices[env : env + 1]
-                for agent in range(together):
-                    row = env * together + agent
-                    decide(agent, sight, choice, actions[row], bids[row])
-
-    return decide_all
-
-
-@lru_cache
 def applying(apply: Any) -> Any:
     """Compiled: carries out what was decided, plays on and looks at the decision that is due."""
 
@@ -202,10 +173,10 @@ def applying(apply: Any) -> Any:
     def apply_all(code: int, envs: Environments) -> None:
         for env in range(len(envs.episodes)):
             if envs.episodes[env].kind == code:
-                state, sight = envs.states[env : env + 1], sight_of(envs.sights, env)
-                kind = apply(state, sight, envs.choices[env : env + 1])
+                state = envs.states[env : env + 1]
+                kind = apply(state, envs, env)
                 if kind == 0:
-                    kind = play_to_choice(state, sight.queue)
+                    kind = play_to_choice(state, envs.queue[env])
                 envs.episodes[env].kind = kind
                 if kind >= 0:
                     look(envs, env)
@@ -216,26 +187,17 @@ def applying(apply: Any) -> Any:
 @compiled
 def look(envs: Environments, env: int) -> None:
     """Notes the potential of an environment, and looks at the decision that is due."""
-    state, sight, episode = envs.states[env : env + 1], sight_of(envs.sights, env), envs.episodes
+    state, episode = envs.states[env : env + 1], envs.episodes
     update_finish_bounds(state)
-    reached = potential(state, envs.weights[env], episode[env].cheapest)
+    reached = potential(state, envs.objective[env], episode[env].cheapest)
     episode[env].reached = reached
     if episode[env].kind == DONE:
         return
-    trace, cursor = sight.trace, sight.cursor
+    trace, cursor = envs.trace[env], envs.cursor[env]
     if len(trace) > 0:
         while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
             cursor[0] += 1
         before, reference = trace[cursor[0], 1], trace[len(trace) - 1, 1]
-        write_critic(state, episode[env].cheapest, reached, before, reference, sight.critic)
+        write_critic(state, episode[env].cheapest, reached, before, reference, envs.critic[env])
     if episode[env].kind == PLACE:
-        look_at_nodes(state, sight)
-
-
-@compiled
-def look_at(envs: Environments, environments: np.ndarray) -> None:
-    """`look` at some environments that have just been loaded."""
-    for env in environments:
-        if envs.episodes[env].kind == CHOOSE:
-            forced_choice(envs.states[env : env + 1], sight_of(envs.sights, env).queue)  # fills it
-        look(envs, env)
+        look_at_nodes(state, envs, env)

@@ -1,14 +1,14 @@
 """A kind of decision: who is asked, turn by turn, what they see, and what becomes of the answer.
 
-An answer is a row of what the kind offers. A kind is written for one simulator, which its compiled
-functions look at through a `Sight`; env/learn/decisions.py plays E of them side by side. T server
-types, K memory tiers, F functions in the window of the workflow, Q waiting functions that `queue`
-chooses among, L numbers of tickets that a workflow can get.
+An answer is a row of what the kind offers. The compiled functions of a kind are for one simulator
+of `Environments`; env/learn/decisions.py plays E of them side by side. T server types, K memory
+tiers, F functions in the window of the workflow, Q waiting functions that `queue` chooses among, L
+numbers of tickets that a workflow can get.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,14 +19,13 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from env.base.jit import compiled
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LIMIT
 from env.learn.workflow_window import FUNCTION_FEATURES
-from env.sim.state.block import State
 
 Observation = dict[str, np.ndarray]
 NOBODY: Final = -1
 """Of a row at a turn that is nobody's in its environment."""
 
 # What has been decided so far of a subject: `row` is the answer, the others are steps towards it.
-CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type", "bid")])
+CHOICE = np.dtype([(name, np.int64) for name in ("subject", "row", "tier", "type")])
 
 # What the episode of an environment is.
 EPISODE = np.dtype(
@@ -36,64 +35,34 @@ EPISODE = np.dtype(
         ("reached", np.float64),  # the potential now
         ("kind", np.int64),  # of the decision that is due, as `play` returns it; or DONE
         ("rests", np.int64),  # 1: its end has been reported, the next one begins in the next step
-        ("turns", np.int64),  # that were an agent's in this episode
     ]
 )
 
 
-class Sight(NamedTuple):
-    """What a simulator is looked at with: constants of the episode and buffers of the decision."""
+class Environments(NamedTuple):
+    """E simulators side by side, how far each of them is, and the buffers of their decisions."""
 
-    first_node: np.ndarray  # int64 (T + 1,), NUMA nodes of type t are first_node[t : t + 2]
-    candidates: np.ndarray  # CANDIDATE (K, nodes); of the last tier alone where no agent chooses it
+    states: Any  # HANDLE (E,), of each `State`
+    episodes: np.ndarray  # EPISODE (E,)
+    choices: np.ndarray  # CHOICE (E,)
+    objective: np.ndarray  # float64 (E, 4), its weights as rewards count them
+    first_node: np.ndarray  # int64 (E, T + 1), NUMA nodes of type t are first_node[env, t : t + 2]
+    candidates: np.ndarray  # CANDIDATE (E, K, nodes); of the last tier alone if no agent chooses it
     scores: np.ndarray  # float64, as `candidates`, greedy scores
     nodes: np.ndarray  # float32, as `candidates` and (I,), NODE_FEATURES
-    context: np.ndarray  # float32 (C,), CONTEXT_FEATURES
-    critic: np.ndarray  # float32 (V,), CRITIC_FEATURES
-    able: np.ndarray  # int64 (T,), 1: the server type has room for the function, and may bid
-    trace: np.ndarray  # float64 (D, 2), time and potential of the reference; (0, 2): unknown
-    cursor: np.ndarray  # int64 (1,), its last row that is not after the present
-    window: np.ndarray  # int64 (F,), scratch of the next two
-    functions: np.ndarray  # float32 (F, G), FUNCTION_FEATURES
-    edges: np.ndarray  # float32 (F, F), see env/learn/workflow_window.py
-    queue: np.ndarray  # FIRST (Q,), what `queue` chooses among; see env/sim/events/choosing.py
-    # These never change and are the same for all environments.
+    context: np.ndarray  # float32 (E, C), CONTEXT_FEATURES
+    critic: np.ndarray  # float32 (E, V), CRITIC_FEATURES
+    able: np.ndarray  # int64 (E, T), 1: the server type has room for the function, and may bid
+    trace: np.ndarray  # float64 (E, D, 2), time and potential of the reference; (E, 0, 2): unknown
+    cursor: np.ndarray  # int64 (E, 1), its last row that is not after the present
+    window: np.ndarray  # int64 (E, F), scratch of the next two
+    functions: np.ndarray  # float32 (E, F, G), FUNCTION_FEATURES
+    edges: np.ndarray  # float32 (E, F, F), see env/learn/workflow_window.py
+    queue: np.ndarray  # FIRST (E, Q), what `queue` chooses among; see env/sim/events/choosing.py
+    # These are the same for all simulators.
     tiers: np.ndarray  # float64 (K,), ratios of memory_req
     weights: np.ndarray  # float64 (10,), of the greedy score
     levels: np.ndarray  # float64 (L,), tickets that a workflow can get
-
-
-class Environments(NamedTuple):
-    """E simulators side by side, and how far each of them is."""
-
-    states: Any  # HANDLE (E,), of each `State`
-    sights: Sight  # with a dimension of environments, but for the fields that never change
-    episodes: np.ndarray  # EPISODE (E,)
-    choices: np.ndarray  # CHOICE (E,)
-    weights: np.ndarray  # float64 (E, 4), those of the objective as rewards count them
-
-
-@compiled
-def sight_of(sights: Sight, env: int):
-    """The `Sight` of one environment: views of its rows."""
-    return Sight(
-        sights.first_node[env],
-        sights.candidates[env],
-        sights.scores[env],
-        sights.nodes[env],
-        sights.context[env],
-        sights.critic[env],
-        sights.able[env],
-        sights.trace[env],
-        sights.cursor[env],
-        sights.window[env],
-        sights.functions[env],
-        sights.edges[env],
-        sights.queue[env],
-        sights.tiers,
-        sights.weights,
-        sights.levels,
-    )
 
 
 class Agent(NamedTuple):
@@ -142,6 +111,10 @@ class Agent(NamedTuple):
             return MultiDiscrete([self.bids, self.items * self.choices])
         return Discrete(self.items * self.choices)
 
+    def of_each(self, names: Sequence[str]) -> list[Agent]:
+        """Agents of this kind, one for each of the names."""
+        return [self._replace(name=f"{self.kind}_{name}") for name in names]
+
     def blank_observation(self) -> Observation:
         """What it sees when there is nothing to decide: zeros, the first choice allowed."""
         blank = {part: np.zeros(shape, np.float32) for part, shape in self.parts.items()}
@@ -149,14 +122,13 @@ class Agent(NamedTuple):
         return blank
 
 
-@compiled
-def answer(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """`Turn.decide` where the action is the row."""
-    choice[0].row = action
+def answer(envs: Environments, due: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """`Turn.decide` where the action itself is decided."""
+    return actions
 
 
 @compiled
-def itself(agent: int, state: State, choice: np.ndarray):
+def itself(agent: int, envs: Environments, env: int):
     """`Turn.acting` where all act at once."""
     return agent
 
@@ -165,16 +137,18 @@ def itself(agent: int, state: State, choice: np.ndarray):
 class Turn:
     """A turn of a decision: agents of one space see and act, all at once or one of them.
 
-    Its functions are compiled. `agent` is the place among `agents`, `choice` CHOICE (1,).
+    `see` and `acting` are compiled. `agent` is the place among `agents`.
     """
 
     agents: list[Agent]  # who can act at it
-    # see(agent, state, sight, choice, context, items, mask): writes what an agent sees; mask is 0.
+    # see(agent, state, envs, env, context, items, mask): writes what an agent sees; mask is 0.
     see: Any
-    # decide(agent, sight, choice, action, bid): notes in `choice` what an action decides.
-    decide: Any = answer
-    # acting(agent, state, choice): which agent acts.
+    # acting(agent, envs, env): which agent acts.
     acting: Any = itself
+    decides: str = "row"  # field of CHOICE
+    # What actions decide. Args: all environments; integers (D,), which of them; their actions,
+    # integers (D,), or (D, A, 2) of bids and places.
+    decide: Callable[[Environments, np.ndarray, np.ndarray], np.ndarray] = answer
 
     @property
     def together(self) -> int:
@@ -193,10 +167,10 @@ class Kind:
 
     code: int  # what `play` returns where one is due
     turns: tuple[Turn, ...]  # until a row has been chosen
-    # Compiled, apply(state, sight, choice): carries it out; returns 0, ASIDE where another decision
-    # of this moment may be due, or an error code.
+    # Compiled, apply(state, envs, env): carries it out; returns 0, ASIDE where another decision of
+    # this moment may be due, or an error code.
     apply: Any
-    # What agents do, turn by turn, so that a row is chosen: of the row and the `Sight.first_node`
+    # What agents do, turn by turn, so that a row is chosen: of the row and the `first_node`
     # of the episode; integers (A,), or (A, 2) of bids and places.
     actions: Callable[[int, np.ndarray], list[np.ndarray]] = lambda row, _: [np.array([row])]
     due: Any = None  # of a kind beside the engine's own, see `DecisionKind`, as the next

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, Strict, distinct
-from env.learn.kind import Agent, Kind, Sight, Turn, itself
+from env.learn.kind import CHOICE, EPISODE, Agent, Environments, Kind, Turn
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
@@ -116,13 +116,22 @@ class Layout:
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, self._made_of
 
-    def sights(self, environments: int, functions: int) -> Sight:
-        """Empty buffers for E environments with at most so many functions in an episode."""
-        config, each, types = self.config, environments, len(self._nodes)
+    def environments(self, handles: np.ndarray, functions: int) -> Environments:
+        """Environments with empty buffers, and at most so many functions in an episode.
+
+        Args:
+            handles: HANDLE (E,), of the simulators' states.
+            functions: of an episode, at most.
+        """
+        config, each, types = self.config, len(handles), len(self._nodes)
         seen = len(self.tiers) if config.layout == "hierarchical" else 1
         of_nodes = each, seen, sum(self._nodes.values())
         window = config.workflow_window
-        return Sight(
+        return Environments(
+            states=handles,
+            episodes=np.zeros(each, EPISODE),
+            choices=np.zeros(each, CHOICE),
+            objective=np.tile(self.objective.weights, (each, 1)),
             first_node=np.zeros((each, types + 1), np.int64),
             candidates=np.zeros(of_nodes, CANDIDATE),
             scores=np.zeros(of_nodes),
@@ -161,28 +170,28 @@ def _asked_kind(asked: DecisionKind, place: int) -> Kind:
     fill, carry_out = asked.fill, asked.apply
 
     @compiled
-    def see(agent, state: State, sight, choice, context, items, mask) -> None:
+    def see(agent, state: State, envs, env, context, items, mask) -> None:
         active = state.cluster[0].arrived - state.cluster[0].finished_workflows
         context[ASKED.active_workflows] = log_of(active) / LOG_50
         context[ASKED.leased_cores] = leased_cores(state) / state.cluster[0].cores
         items[:] = 0.0
-        fill(state, choice[0].subject, items, mask)
+        fill(state, envs.choices[env].subject, items, mask)
 
     @compiled
-    def apply(state: State, sight: Sight, choice: np.ndarray):
-        carry_out(state, choice[0].subject, choice[0].row)
+    def apply(state: State, envs: Environments, env: int):
+        carry_out(state, envs.choices[env].subject, envs.choices[env].row)
         return ASIDE
 
-    names = [f"{asked.name}_{subject}" for subject in asked.subjects] or [asked.name]
-    agents = [
-        Agent(name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT)
-        for name in names
-    ]
-    turn = Turn(agents, see, acting=of_subject if asked.subjects else itself)
+    alone = Agent(
+        asked.name, asked.name, asked.features, asked.rows, context_features=ASKED_CONTEXT
+    )
+    turn = Turn([alone], see)
+    if asked.subjects:
+        turn = Turn(alone.of_each(asked.subjects), see, of_subject)
     return Kind(ASIDE + 1 + place, (turn,), apply, due=asked.due, ticks=asked.ticks)
 
 
 @compiled
-def of_subject(agent: int, state: State, choice: np.ndarray):
+def of_subject(agent: int, envs: Environments, env: int):
     """`Turn.acting` where each subject has an agent."""
-    return choice[0].subject
+    return envs.choices[env].subject

@@ -14,7 +14,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.base.jit import compiled
 from env.learn.actions import NO_PLACE
-from env.learn.kind import Agent, Kind, Sight, Turn
+from env.learn.kind import Agent, Environments, Kind, Turn
 from env.learn.observation import (
     CONTEXT,
     NODE_FEATURES,
@@ -39,123 +39,115 @@ OF_TYPE: Final = len(TYPE_FEATURES)
 
 
 @compiled
-def tier_memory(state: State, sight: Sight, tier: int):
+def tier_memory(state: State, envs: Environments, tier: int):
     """MB that a memory tier gives to the current function."""
-    return memory_tier(state.functions[state.cluster[0].deciding].memory_req, sight.tiers[tier])
+    return memory_tier(state.functions[state.cluster[0].deciding].memory_req, envs.tiers[tier])
 
 
 @compiled
-def look_at_nodes(state: State, sight: Sight) -> None:
+def look_at_nodes(state: State, envs: Environments, env: int) -> None:
     """Brings context, window, candidates, scores and node features up to date.
 
     Finish bounds have to be up to date (`update_finish_bounds`).
     """
-    write_context(state, sight.context)
-    if len(sight.window) > 0:
-        write_window(state, sight.window, sight.functions, sight.edges)
-    count, seen = len(state.nodes), len(sight.candidates)
+    write_context(state, envs.context[env])
+    if len(envs.window[env]) > 0:
+        write_window(state, envs.window[env], envs.functions[env], envs.edges[env])
+    count, seen = len(state.nodes), len(envs.candidates[env])
     for tier in range(seen):
         observe_nodes(
             state,
-            tier_memory(state, sight, len(sight.tiers) - seen + tier),
-            sight.weights,
-            sight.candidates[tier][:count],
-            sight.scores[tier][:count],
-            sight.nodes[tier][:count],
+            tier_memory(state, envs, len(envs.tiers) - seen + tier),
+            envs.weights,
+            envs.candidates[env][tier][:count],
+            envs.scores[env][tier][:count],
+            envs.nodes[env][tier][:count],
         )
 
 
 @compiled
-def apply(state: State, sight: Sight, choice: np.ndarray):
+def apply(state: State, envs: Environments, env: int):
     """Places the current function; as `place` returns."""
-    row, count = choice[0].row, len(sight.tiers)
-    return place(state, row // count, tier_memory(state, sight, row % count))
+    row, count = envs.choices[env].row, len(envs.tiers)
+    return place(state, row // count, tier_memory(state, envs, row % count))
 
 
 @compiled
-def best_node(sight: Sight, tier: int, begin: int, end: int):
+def best_node(scores: np.ndarray, begin: int, end: int):
     """The first of the nodes with the smallest greedy score."""
     best = begin
     for node in range(begin + 1, end):
-        if sight.scores[tier, node] < sight.scores[tier, best]:
+        if scores[node] < scores[best]:
             best = node
     return best
 
 
 @compiled
-def see_places(agent, state: State, sight, choice, context, items, mask) -> None:
+def see_places(agent, state: State, envs, env, context, items, mask) -> None:
     """NUMA nodes and their memory tiers: all for the placer; for a bidder its own, and its bids."""
-    copy(sight.context, context)
-    tiers = len(sight.tiers)
+    copy(envs.context[env], context)
+    tiers = len(envs.tiers)
     bids = len(mask) - len(items) * tiers
     begin, end = 0, len(state.nodes)
     if bids > 0:
-        begin, end = sight.first_node[agent], sight.first_node[agent + 1]
+        begin, end = envs.first_node[env, agent], envs.first_node[env, agent + 1]
     items[:] = 0.0
     for node in range(begin, end):
-        copy(sight.nodes[len(sight.nodes) - 1, node], items[node - begin])
+        copy(envs.nodes[env, envs.nodes.shape[1] - 1, node], items[node - begin])
     able = 0
     for tier in range(tiers):
-        memory_alloc = tier_memory(state, sight, tier)
+        memory_alloc = tier_memory(state, envs, tier)
         for node in range(begin, end):
             if suits(state, node, memory_alloc):
                 mask[bids + (node - begin) * tiers + tier] = 1.0
                 able = 1
     if bids > 0:
-        sight.able[agent] = able
+        envs.able[env, agent] = able
         mask[:bids] = able
         mask[0] = 1.0
         if able == 0:
             mask[bids] = 1.0  # it bids 0 and is not asked for a place
 
 
-@compiled
-def decide_bids(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The first of the highest bids wins."""
-    if agent == 0:
-        choice[0].bid = -1
-    if sight.able[agent] == 1 and bid > choice[0].bid:
-        choice[0].bid = bid
-        choice[0].row = sight.first_node[agent] * len(sight.tiers) + action
+def highest_bid(envs: Environments, due: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """`Turn.decide` of bidders: the row of the first of the highest bids wins."""
+    winners = np.where(envs.able[due] == 1, actions[:, :, 0], -1).argmax(axis=1)
+    places = actions[np.arange(len(due)), winners, 1]
+    return envs.first_node[due, winners] * len(envs.tiers) + places
 
 
 @compiled
-def see_tiers(agent, state: State, sight, choice, context, items, mask) -> None:
+def see_tiers(agent, state: State, envs, env, context, items, mask) -> None:
     """`memory` of the hierarchy: a row for each tier, with the best NUMA node it could have."""
-    copy(sight.context, context)
+    copy(envs.context[env], context)
     count = len(state.nodes)
-    for tier in range(len(sight.tiers)):
-        memory_alloc, feasible = tier_memory(state, sight, tier), 0
+    for tier in range(len(envs.tiers)):
+        memory_alloc, feasible = tier_memory(state, envs, tier), 0
         for node in range(count):
             feasible += suits(state, node, memory_alloc)  # candidates have left the caches
-        items[tier, TIER.ratio] = sight.tiers[tier]
+        items[tier, TIER.ratio] = envs.tiers[tier]
         items[tier, TIER.feasible_nodes] = feasible / count
         items[tier, OF_TIER:] = 0.0
         if feasible > 0:
-            copy(sight.nodes[tier, best_node(sight, tier, 0, count)], items[tier, OF_TIER:])
+            best = best_node(envs.scores[env, tier], 0, count)
+            copy(envs.nodes[env, tier, best], items[tier, OF_TIER:])
             mask[tier] = 1.0
 
 
 @compiled
-def decide_tier(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The tier, before the server type."""
-    choice[0].tier = action
-
-
-@compiled
-def see_types(agent, state: State, sight, choice, context, items, mask) -> None:
+def see_types(agent, state: State, envs, env, context, items, mask) -> None:
     """`placer` of the hierarchy: a row for each server type, with the best NUMA node it has."""
-    tier = choice[0].tier
-    copy(sight.context, context)
-    context[CONTEXT.memory_ratio] = sight.tiers[tier]
+    tier = envs.choices[env].tier
+    copy(envs.context[env], context)
+    context[CONTEXT.memory_ratio] = envs.tiers[tier]
     items[:] = 0.0
-    for kind in range(len(sight.able)):
-        begin, end = sight.first_node[kind], sight.first_node[kind + 1]
+    for kind in range(len(envs.able[env])):
+        begin, end = envs.first_node[env, kind], envs.first_node[env, kind + 1]
         if begin == end:
             continue
         leased = idle = feasible = 0
         for node in range(begin, end):
-            candidate = sight.candidates[tier, node]
+            candidate = envs.candidates[env, tier, node]
             feasible |= candidate.feasible
             if candidate.lease_left > 0.0:
                 leased += 1
@@ -163,40 +155,35 @@ def see_types(agent, state: State, sight, choice, context, items, mask) -> None:
         items[kind, TYPE.nodes] = log_of(end - begin)
         items[kind, TYPE.leased_nodes] = leased / (end - begin)
         items[kind, TYPE.idle_nodes] = idle / (end - begin)
-        copy(sight.nodes[tier, best_node(sight, tier, begin, end)], items[kind, OF_TYPE:])
+        best = best_node(envs.scores[env, tier], begin, end)
+        copy(envs.nodes[env, tier, best], items[kind, OF_TYPE:])
         mask[kind] = feasible
 
 
 @compiled
-def decide_type(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The server type, before the node."""
-    choice[0].type = action
-
-
-@compiled
-def type_chosen(agent: int, state: State, choice: np.ndarray):
+def type_chosen(agent: int, envs: Environments, env: int):
     """The agent of the server type that `placer` has chosen acts."""
-    return choice[0].type
+    return envs.choices[env].type
 
 
 @compiled
-def see_nodes(agent, state: State, sight, choice, context, items, mask) -> None:
+def see_nodes(agent, state: State, envs, env, context, items, mask) -> None:
     """A server type of the hierarchy: a row for each of its NUMA nodes."""
-    tier, kind = choice[0].tier, choice[0].type
-    copy(sight.context, context)
-    context[CONTEXT.memory_ratio] = sight.tiers[tier]
-    begin, end = sight.first_node[kind], sight.first_node[kind + 1]
+    tier, kind = envs.choices[env].tier, envs.choices[env].type
+    copy(envs.context[env], context)
+    context[CONTEXT.memory_ratio] = envs.tiers[tier]
+    begin, end = envs.first_node[env, kind], envs.first_node[env, kind + 1]
     items[:] = 0.0
     for node in range(begin, end):
-        copy(sight.nodes[tier, node], items[node - begin])
-        mask[node - begin] = sight.candidates[tier, node].feasible
+        copy(envs.nodes[env, tier, node], items[node - begin])
+        mask[node - begin] = envs.candidates[env, tier, node].feasible
 
 
-@compiled
-def decide_node(agent: int, sight: Sight, choice: np.ndarray, action: int, bid: int) -> None:
-    """The node of the type, with the tier."""
-    node = sight.first_node[choice[0].type] + action
-    choice[0].row = node * len(sight.tiers) + choice[0].tier
+def node_of_type(envs: Environments, due: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """`Turn.decide` of a server type of the hierarchy: the row of its node, with the tier."""
+    choices = envs.choices[due]
+    nodes = envs.first_node[due, choices["type"]] + actions
+    return nodes * len(envs.tiers) + choices["tier"]
 
 
 def at_once(nodes: int, tiers: int, window: int) -> Kind:
@@ -214,14 +201,11 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
     of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
     memory = Agent("memory", "memory", of_tiers, tiers, window=window)
     placer = Agent("placer", "placer", of_types, len(types), window=window)
-    servers = [
-        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, window=window)
-        for name in types
-    ]
+    server = Agent("", "server", NODE_FEATURES, most_nodes, window=window)
     turns = (
-        Turn([memory], see_tiers, decide_tier),
-        Turn([placer], see_types, decide_type),
-        Turn(servers, see_nodes, decide_node, type_chosen),
+        Turn([memory], see_tiers, decides="tier"),
+        Turn([placer], see_types, decides="type"),
+        Turn(server.of_each(types), see_nodes, type_chosen, decide=node_of_type),
     )
 
     def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
@@ -233,10 +217,7 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
 
 def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids: int) -> Kind:
     """Every server type makes one of B bids for a row of its own; the first of the highest wins."""
-    servers = [
-        Agent(f"server_{name}", "server", NODE_FEATURES, most_nodes, tiers, bids, window)
-        for name in types
-    ]
+    server = Agent("", "server", NODE_FEATURES, most_nodes, tiers, bids, window)
 
     def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
         kind, node = _place(row // tiers, first_node)
@@ -244,7 +225,9 @@ def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids
         offers[kind] = bids - 1, node * tiers + row % tiers
         return [offers]
 
-    return Kind(PLACE, (Turn(servers, see_places, decide_bids),), apply, actions)
+    return Kind(
+        PLACE, (Turn(server.of_each(types), see_places, decide=highest_bid),), apply, actions
+    )
 
 
 def _place(node: int, first_node: np.ndarray) -> tuple[int, int]:

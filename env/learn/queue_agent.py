@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from env.base.jit import compiled, places
-from env.learn.kind import Agent, Kind, Sight, Turn
+from env.learn.kind import Agent, Environments, Kind, Turn
 from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds
 from env.sim.declared.ordering import ByChoice
 from env.sim.declared.rules import Fit
@@ -76,18 +76,18 @@ class QueueAgent(ByChoice):
 
 
 @compiled
-def apply(state: State, sight: Sight, choice):
+def apply(state: State, envs: Environments, env: int):
     """Chooses the next function, or holds back; returns 0."""
-    row = choice[0].row
-    if row < len(sight.queue):
-        choose(state, sight.queue[row].declared)
+    first, row = envs.queue[env], envs.choices[env].row
+    if row < len(first):
+        choose(state, first[row].declared)
     return 0
 
 
 @compiled
-def see_queue(agent: int, state: State, sight: Sight, choice, context, items, mask) -> None:
+def see_queue(agent, state: State, envs, env, context, items, mask) -> None:
     """Writes what `queue` sees: context (C,), items (K + 1, I), mask (K + 1,)."""
-    first = sight.queue
+    first = envs.queue[env]
     waiting, images = state.waiting, state.images
     time = state.cluster[0].time
     memory = available = idle = largest = most = 0.0

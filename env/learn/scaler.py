@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart, places
-from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds
+from env.learn.observation import LOG_20, LOG_150, clip, copy, log_of, log_seconds, server_threads
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.events.endings import bring_back, retire
@@ -76,7 +76,7 @@ def fill(state: State, kind: int, rows: np.ndarray, mask: np.ndarray) -> None:
             up += 1
             row[FEATURE.launching] += record.ready_time > state.cluster[0].time
             row[FEATURE.idle] += record.container_count == 0
-            row[FEATURE.threads] += threads_on(state, each)
+            row[FEATURE.threads] += server_threads(state, each)
             for node in range(record.first_node, record.first_node + record.node_count):
                 held = state.nodes[node].allocated_memory + state.nodes[node].waiting_memory
                 row[FEATURE.memory] += held
@@ -146,15 +146,6 @@ def next_to_join(state: State, kind: int):
 
 
 @compiled
-def threads_on(state: State, server: int):
-    """Threads of all containers on a server."""
-    first, threads = state.servers[server].first_node, 0
-    for node in range(first, first + state.servers[server].node_count):
-        threads += state.nodes[node].parallelism
-    return threads
-
-
-@compiled
 def next_to_leave(state: State, kind: int):
     """The server that `fewer` retires: of those with the fewest threads the last one.
 
@@ -164,7 +155,7 @@ def next_to_leave(state: State, kind: int):
     for server in range(len(state.servers)):
         record = state.servers[server]
         if record.type == kind and record.condition == IN_SERVICE and record.absent == 1:
-            threads = threads_on(state, server)
+            threads = server_threads(state, server)
             if best == NONE or threads <= fewest:
                 best, fewest = server, threads
     return best

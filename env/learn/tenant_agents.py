@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, distinct
-from env.learn.kind import Agent, Kind, Sight, Turn, answer
+from env.learn.kind import Agent, Environments, Kind, Turn
 from env.learn.observation import LOG_20, LOG_150, clip, log_of, log_seconds
 from env.sim.declared.ordering import ByWorkflow, Sharing
 from env.sim.declared.rules import Fit
@@ -83,20 +83,21 @@ class TenantAgents(Sharing, ByWorkflow):
     def kind(self, tenants: Sequence[str]) -> Kind:
         """Row r is level r; the agent of the tenant whose workflow has arrived chooses."""
         one = Agent("", "tenant", LEVEL_FEATURES, len(self.levels), context_features=TENANT_CONTEXT)
-        agents = [one._replace(name=f"tenant_{name}") for name in tenants]
-        return Kind(SHARE, (Turn(agents, see_newcomer, answer, tenant_of_newcomer),), apply)
+        turn = Turn(one.of_each(tenants), see_newcomer, tenant_of_newcomer)
+        return Kind(SHARE, (turn,), apply)
 
 
 @compiled
-def apply(state: State, sight: Sight, choice: np.ndarray):
+def apply(state: State, envs: Environments, env: int):
     """The workflow that has arrived gets its tickets; returns 0."""
-    grant(state, sight.levels[choice[0].row])
+    grant(state, envs.levels[envs.choices[env].row])
     return 0
 
 
 @compiled
-def tenant_of_newcomer(agent: int, state: State, choice: np.ndarray):
+def tenant_of_newcomer(agent: int, envs: Environments, env: int):
     """Whose workflow has arrived."""
+    state = envs.states[env : env + 1]
     return state.workflows[state.queue[0].newcomer].tenant
 
 
@@ -109,9 +110,9 @@ def lead_of(state: State, tenant: int):
 
 
 @compiled
-def see_newcomer(agent, state: State, sight, choice, context, items, mask) -> None:
+def see_newcomer(agent, state: State, envs, env, context, items, mask) -> None:
     """Writes what the agent of a tenant sees: context (C,), items (L, I), mask (L,)."""
-    levels = sight.levels
+    levels = envs.levels
     workflows, cluster, queue = state.workflows, state.cluster[0], state.queue[0]
     newcomer = queue.newcomer
     tenant, template = workflows[newcomer].tenant, state.templates[workflows[newcomer].template]

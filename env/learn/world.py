@@ -114,5 +114,5 @@ class World(TrainingEpisodes):
     def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""
         state = build(Episode(workload, cluster, self.rules, asked=self.asked))
-        (queue,) = self.layout.sights(1, 0).queue
+        queue = self.layout.environments(state, 0).queue[0]
         return state if play_to_choice(state, queue) == DONE else None

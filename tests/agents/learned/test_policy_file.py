@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,14 @@ def environment(
     items: tuple[str, ...] = NAMES["items"],
     window: int = 0,
     choices: int = 2,
-    **told: Any,
-) -> dict[str, Any]:
-    """Agents with these features, and what else a policy has to fit."""
+    layout: str = "server_types",
+    tiers: tuple[float, ...] = (0.5, 1.0),
+) -> Any:
+    """A layout of an agent with these features, and what else a policy has to fit."""
     agent = Agent("server_x", "server", items, 5, choices, 8, window, context)
-    return {
-        "agents": {"server_x": agent},
-        "layout": "server_types",
-        "memory_tiers": (0.5, 1.0),
-        **told,
-    }
+    return SimpleNamespace(
+        agents={"server_x": agent}, config=SimpleNamespace(layout=layout), tiers=tiers
+    )
 
 
 def random_network(sizes: PolicySizes) -> SetPolicyNetwork:
@@ -114,8 +113,8 @@ def test_a_policy_with_a_window_needs_an_environment_with_one(tmp_path: Path) ->
     network = random_network(replace(SIZES, function=3, message_rounds=2))
     policy = load_policy(saved(network, tmp_path, NAMES | {"functions": FUNCTIONS}))
     with pytest.raises(InputError, match=f"server needs the functions features {FUNCTIONS[0]}, "):
-        policy.fitted(**environment())
-    fitted = policy.fitted(**environment(window=4))
+        policy.fitted(environment())
+    fitted = policy.fitted(environment(window=4))
     for one in observations(20, 5, 4):
         others = np.full((4, len(FUNCTION_FEATURES) - 3), 9.0)
         action = fitted.act(
@@ -126,7 +125,7 @@ def test_a_policy_with_a_window_needs_an_environment_with_one(tmp_path: Path) ->
 
 def test_a_policy_without_a_window_ignores_that_of_an_environment(folder: Path) -> None:
     policy = load_policy(folder)
-    fitted = policy.fitted(**environment(window=4))
+    fitted = policy.fitted(environment(window=4))
     for one in observations(20, 5, 4):
         bare = {part: one[part] for part in ("context", "items", "mask")}
         assert np.array_equal(fitted.act("server_x", one), policy.act("server_x", bare))
@@ -149,9 +148,7 @@ def test_whoever_may_read_the_description_may_read_the_weights(folder: Path) -> 
 def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     seen = observations(20, 5)
     policy = load_policy(folder)
-    fitted = policy.fitted(
-        **environment(("new", "rank", "slack"), ("load", "new", "cpu", "memory"))
-    )
+    fitted = policy.fitted(environment(("new", "rank", "slack"), ("load", "new", "cpu", "memory")))
     for one in seen:
         wide = {
             "context": np.array([9, one["context"][1], one["context"][0]], np.float32),
@@ -167,7 +164,7 @@ def test_a_policy_reads_a_later_environment_by_name(folder: Path) -> None:
     ("change", "says"),
     [
         ({"layout": "placer"}, "agents.layout server_types, the environment has placer"),
-        ({"memory_tiers": (0.5, 0.9)}, "agents.memory_tiers [0.5, 1.0]"),
+        ({"tiers": (0.5, 0.9)}, "agents.memory_tiers [0.5, 1.0]"),
         ({"items": ("cpu", "load")}, "agent server needs the items features memory"),
         ({"context": ("rank",)}, "agent server needs the context features slack"),
         ({"choices": 3}, "server_x are 3 and 8, found [(2, 8)]"),
@@ -177,7 +174,7 @@ def test_a_policy_that_does_not_fit_is_refused(
     folder: Path, change: dict[str, Any], says: str
 ) -> None:
     with refused_in_a_line("some/policy: ", says):
-        load_policy(folder).fitted(**environment(**change), where="some/policy")
+        load_policy(folder).fitted(environment(**change), where="some/policy")
 
 
 def test_server_types_never_seen_act_by_a_policy_of_their_kind(
@@ -194,7 +191,7 @@ def test_server_types_never_seen_act_by_a_policy_of_their_kind(
         objective={"time_weight": 1.0},
         config={},
     )
-    policy = load_policy(tmp_path / "policy").fitted(**environment())
+    policy = load_policy(tmp_path / "policy").fitted(environment())
     seen = observations(20, 5)
     actions = {
         name: [np.asarray(policy.act(f"server_{name}", one)).tolist() for one in seen]

@@ -39,7 +39,7 @@ def test_loops_over_the_code_of_others_are_compiled_anew() -> None:
     """No cache can know that it has changed."""
 
     @compiled
-    def apply(state, sight, choice):
+    def apply(state, envs, env):
         return 0
 
     loop = applying(apply)

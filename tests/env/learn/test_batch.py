@@ -107,7 +107,6 @@ def test_environments_side_by_side_are_what_they_are_alone(name: str) -> None:
     for environment, env in enumerate(alone):
         env._stream = (7, environment)
     seen = [env.reset()[0] for env in alone]
-    earned, steps = np.zeros(3), np.zeros(3, int)
     ended = idle = 0
     while ended < 6:
         expected, over, metrics = np.zeros(3), np.zeros(3, bool), {}
@@ -133,19 +132,14 @@ def test_environments_side_by_side_are_what_they_are_alone(name: str) -> None:
                     expected[environment] = next(iter(rewards.values()), 0.0)
                     over[environment] = ends["__all__"]
                     metrics[environment] = [each["episode_metrics"] for each in infos.values()]
-                    steps[environment] += 1
         rewards, done = batch.step()
-        earned += expected
         np.testing.assert_array_equal(rewards, expected)
         np.testing.assert_array_equal(done, over)
         for environment in np.flatnonzero(done):
             episode, agents = batch.ended.pop(0), len(batch.layout.agents)
             assert episode.environment == environment
             assert metrics[environment] == [episode.metrics] * agents
-            assert episode.turns == steps[environment]
-            assert episode.earned == pytest.approx(agents * earned[environment])
             seen[environment], _ = alone[environment].reset()
-            earned[environment] = steps[environment] = 0
             ended += 1
     assert (idle > 0) == (len(batch.layout.kinds) > 1)
 

@@ -183,7 +183,7 @@ def test_rewards_add_up_to_j_in_units_of_funcsched(lease: str) -> None:
     for seed in range(2):
         given = {"options": {"workload": crowd(seed)}}
         reference, by_rule, _ = played(env, as_funcsched, **given)
-        least = float(ideal(env._batch._envs.weights[0]))
+        least = float(ideal(env._batch._envs.objective[0]))
         assert reference["queue"] == pytest.approx(least - 1.0)
         earned, metrics, _ = played(env, any_row(np.random.default_rng(seed)), **given)
         assert earned["queue"] == pytest.approx(least - metrics["J"] / by_rule["J"])

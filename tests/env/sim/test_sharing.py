@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
-from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners
-from agents.order.workflows import Workflows
+from agents.order.tickets import ByUse, DominantResource, InTurn, SeveralWinners, Workflows
 from benchmarks.trace_player import Simulation
 from env.base.errors import InputError
 from env.sim.assembly.new_state import reset
