@@ -152,7 +152,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_watts"] = config.core_watts
     cluster["core_second_price"] = config.core_second_price
-    cluster["cheapest_server_cores"] = config.cheapest_type.cores
+    cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes
 
 
