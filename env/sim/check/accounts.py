@@ -11,7 +11,8 @@ def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
 
     Where data are lost, functions complete again.
     """
-    functions, memory = episode.functions, episode.node_memory
+    functions, kinds = episode.functions, {kind.name: kind for kind in episode.cluster.server_types}
+    memory = {place: kinds[place[0]].memory for place in episode.cluster.places}
     queued = episode.options.queue is not None
     completed = Counter(run.function for run in results.runs if run.outcome == "completed")
     unfinished = Counter(row.function for row in results.unfinished)

@@ -66,7 +66,7 @@ def specification(episode: EpisodeFile) -> Episode:
         raise InputError("images: none found, a queue or a keep-alive policy needs them")
     templates = episode.templates()
     workload = EpisodeWorkload(
-        tuple(episode.arrival_times),
+        tuple(each.arrival_time for each in workflows),
         tuple(templates),
         tenants=tuple(each.tenant for each in workflows if each.tenant is not None),
         work=tuple(each.work for each in workflows if each.work is not None),
@@ -78,8 +78,8 @@ def specification(episode: EpisodeFile) -> Episode:
     known = {key: getattr(options, key) for key in ("lease", "keep_alive", "recovery")}
     rules = Rules(**known)
     if queue is not None:
-        order, patience = _order(episode, queue, templates), _or_never(queue.patience)
-        rules = Rules(order, queue.placement, patience, **known)
+        order = _order(episode, queue, templates)
+        rules = Rules(order, queue.placement, queue.patience, **known)
     changes, absent = _changes(episode)
     return Episode(workload, episode.cluster, rules, changes=changes, absent=absent)
 

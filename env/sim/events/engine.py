@@ -193,8 +193,10 @@ def fire_other(state: State) -> None:
     if kind == CHANGE:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
-    elif kind == TICK:
-        tick(state, time)
+    elif kind == TICK and state.cluster[0].aside > 0:  # whoever scales decides, now and next time
+        state.cluster[0].happened = state.cluster[0].ticked = 1
+        state.cluster[0].again = 0
+        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
     elif kind == PLANNED:
         change_as_planned(state, number)
     elif kind == FOLLOW_UP:
@@ -215,15 +217,6 @@ def fire_other(state: State) -> None:
         queue[0].due = 1
     elif kind == LEASE_END:
         end_lease(state, number)
-
-
-@compiled
-def tick(state: State, time: float) -> None:
-    """Whoever scales decides, if anybody does, and again at the next tick."""
-    if state.cluster[0].aside > 0:
-        state.cluster[0].happened = state.cluster[0].ticked = 1
-        state.cluster[0].again = 0
-        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
 
 
 @compiled

@@ -18,6 +18,7 @@ from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
+from env.sim.episode.recorded_world import specification
 from env.sim.episode.replay import played, replayed
 from env.sim.node import idle_forecast
 from env.sim.state.records import COMPLETED
@@ -144,13 +145,11 @@ def test_a_fork_at_any_moment_and_a_reset_end_the_same_way(world: World) -> None
 def test_golden_episodes_are_met_bit_for_bit(path: Path) -> None:
     """By the engine, in all that the file says; by the reference, as the engine is held to it."""
     episode, wanted = read_episode(path), json.loads(path.read_text())["expected"]
-    cluster = episode.cluster
     placements = {
-        row.function: (cluster.places[row.place], row.memory_allocated_mb)
+        row.function: (episode.cluster.places[row.place], row.memory_allocated_mb)
         for row in episode.actions
     }
-    workload = EpisodeWorkload(tuple(episode.arrival_times), tuple(episode.templates()))
-    env = check(World(Episode(workload, cluster), placements=placements))
+    env = check(World(specification(episode), placements=placements))
     assert [(log.wf_id, log.fn_id) for log in env.logs] == [row.function for row in episode.actions]
     assert wanted["decision_count"] == len(env.logs)
     assert wanted["decisions"] == [
