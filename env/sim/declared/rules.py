@@ -119,8 +119,7 @@ class Rules:
             is an error.
 
     Raises:
-        InputError: `placement` is unknown, `patience` is not a number from 0, or servers change by
-            themselves where somebody scales.
+        InputError: servers change by themselves where somebody scales.
     """
 
     order: Order | None = None
@@ -143,16 +142,10 @@ class Rules:
         return cls(order, placement, lease=lease, keep_alive=keep_alive)
 
     def __post_init__(self) -> None:
-        if self.placement not in PLACEMENTS:
-            raise InputError(
-                f"rules: placement is '{self.placement}', allowed: {', '.join(PLACEMENTS)}"
-            )
         if self.lease.autoscale is not None and self.servers_change:
             raise InputError(
                 "lease.autoscale: servers change by changes or lease.spot, too: leave one out"
             )
-        if self.patience is not None and not self.patience >= 0.0:
-            raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")
 
     def options(self) -> np.ndarray:
         """OPTIONS (1,)."""

@@ -13,7 +13,7 @@ from env.sim.events.submissions import any_to_place, arrive_next
 from env.sim.node.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.node.node_status import last_completion, status_at
 from env.sim.state.block import State
-from env.sim.state.history import is_full
+from env.sim.state.history import most_entries
 from env.sim.state.records import (
     ARRIVAL,
     ASIDE,
@@ -132,7 +132,7 @@ def is_stuck(state: State) -> bool:
 @compiled_apart
 def between_events(state: State):
     """What has to be done or asked for before the next event; returns 0 or what `play` does."""
-    queue = state.queue
+    queue, cluster = state.queue, state.cluster
     if queue[0].forecasts_due == 1:
         return FORECAST
     if queue[0].newcomer != NONE:
@@ -142,13 +142,13 @@ def between_events(state: State):
     # The next event may leave a container, and the function that it ends another.
     if len(state.images) > 0 and queue[0].idle_used + 2 > len(state.idle):
         return MORE_WARM
-    if is_full(state):
+    if cluster[0].listens == 1 and cluster[0].entries + most_entries(state) > len(state.history):
         return TAKE_HISTORY
-    if state.cluster[0].happened == 1:
-        state.cluster[0].happened = 0
+    if cluster[0].happened == 1:
+        cluster[0].happened = 0
         return ASIDE
-    state.cluster[0].ticked = 0
-    if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
+    cluster[0].ticked = 0
+    if cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0
 

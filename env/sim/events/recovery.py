@@ -197,9 +197,7 @@ def withdraw(state: State, function: int) -> None:
             track(state, state.functions[function].slot)
         return
     leave_queue(state, put_first(state, function))
-    turn = state.queue[0].turn
-    if state.options[0].shared == 1 and turn != NONE and state.tenants[turn].waiting == 0:
-        give_turn_back(state)
+    give_turn_back(state)
 
 
 @compiled_apart
