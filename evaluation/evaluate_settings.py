@@ -9,9 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
-from env.sim.declared.dispatch_settings import Queued
 from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.rules import HOURLY, Rules, recovery_where
+from env.sim.declared.rules import HOURLY, Queued, Rules, recovery_where
 from env.workloads.source import is_trace
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
@@ -104,4 +103,4 @@ class EvaluateSettings(WorldSettings):
         )
         if not isinstance(self.dispatch, Queued):
             return rules
-        return replace(rules, order=FIRST_COME, placement="asked", patience=self.dispatch.seconds)
+        return replace(rules, order=FIRST_COME, placement="asked", patience=self.dispatch.patience)

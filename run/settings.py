@@ -10,10 +10,9 @@ from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
 from env.learn.training_episodes import Variation
 from env.score.reward import Objective
-from env.sim.declared.dispatch_settings import Dispatch
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy
 from env.sim.declared.recovery import Recovery
-from env.sim.declared.rules import Lease
+from env.sim.declared.rules import Dispatch, Lease
 from env.sim.declared.server_changes import Changes
 from run.composing import TRAINING_WORLD
 

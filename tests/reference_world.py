@@ -58,6 +58,8 @@ class ReferenceWorld:
 
     def __init__(self, episode: Episode, forecast: Callable[[Sequence[float]], float]) -> None:
         self.cluster, self.rules, self.lease = episode.cluster, episode.rules, episode.rules.lease
+        patience = self.rules.patience
+        self.patience = math.inf if patience is None else patience
         self.jobs, self.forecast, order = jobs_of(episode), forecast, episode.rules.order
         self.order = getattr(order, "name", None)
         self.keep_alive = getattr(episode.rules.keep_alive, "policy", None)
@@ -193,7 +195,7 @@ class ReferenceWorld:
         need = job.image.memory
         large = [node for node in self.nodes if node.holds(job, need)]
         leased = [node for node in large if self.leased(node)]
-        may_start = self.now >= job.joined + self.rules.patience or not leased
+        may_start = self.now >= job.joined + self.patience or not leased
         return [
             node.number
             for node in large
@@ -213,7 +215,7 @@ class ReferenceWorld:
 
     def watch(self, job: Job) -> None:
         """Time alone may help: the oldest may starve and go first, the first may start a server."""
-        need, patience_ends = job.image.memory, job.joined + self.rules.patience
+        need, patience_ends = job.image.memory, job.joined + self.patience
         off = any(node.holds(job, need) and not self.leased(node) for node in self.nodes)
         if off and self.now < patience_ends < math.inf:
             self.set_timer(patience_ends, PATIENCE, 0, self.look)

@@ -22,7 +22,7 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
-from env.sim.declared.rules import KeepAlive, Lease, Rules
+from env.sim.declared.rules import KeepAlivePolicy, Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.env.small import held
 
@@ -189,7 +189,7 @@ def orders() -> st.SearchStrategy[Order]:
     )
 
 
-def keep_alives() -> st.SearchStrategy[KeepAlive]:
+def keep_alives() -> st.SearchStrategy[KeepAlivePolicy]:
     return st.one_of(
         st.sampled_from([NoKeepAlive(), Lru(), FaasCache()]),
         st.sampled_from([Lru(), FaasCache()]),

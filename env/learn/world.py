@@ -16,17 +16,16 @@ from env.learn.training_episodes import TrainingEpisodes, Variation
 from env.score.reward import Objective
 from env.sim.assembly.build import build
 from env.sim.declared.aside import DecisionKind
-from env.sim.declared.dispatch_settings import Dispatch, Immediate, Queued
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.recovery import Recovery
-from env.sim.declared.rules import Lease, Rules, recovery_where
+from env.sim.declared.rules import Dispatch, Immediate, Lease, Queued, Rules, recovery_where
 from env.sim.declared.server_changes import NO_CHANGES, Changes
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import DONE, INF
+from env.sim.state.records import DONE
 
 
 class WorldConfig(Strict):
@@ -103,7 +102,7 @@ class World(TrainingEpisodes):
         self.rules = Rules(
             order=(self.agents.order or FIRST_COME) if queued else None,
             placement=self.agents.placement,
-            patience=queued.seconds if queued else INF,
+            patience=queued.patience if queued else None,
             lease=groups.lease if self.agents.scaler else groups.lease.with_all_servers,
             keep_alive=groups.keep_alive,
             changes=groups.changes,

@@ -1,4 +1,4 @@
-"""What Ray knows of resources: exact amounts, sets by label, units with ids, what a node has left.
+"""What Ray knows of resources: exact amounts, sets by label, units with ids.
 
 A library that knows no simulator. The simulator takes the compiled functions of `instances.py`.
 """

@@ -127,10 +127,8 @@ class Instances:
 
     def acquire(self, need: int) -> np.ndarray | None:
         """Takes a demand: int64 (ids,) of each; None if it does not hold it, and takes nothing."""
-        return self.take(need) if self.holds(need) else None
-
-    def take(self, need: int) -> np.ndarray:
-        """Takes a demand that it holds."""
+        if not self.holds(need):
+            return None
         taken = np.zeros_like(self.left)
         acquire(self.left, 0, len(self.left), need, taken, 0)
         return taken

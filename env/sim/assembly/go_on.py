@@ -33,7 +33,8 @@ def go_on(played: Played, kind: int, take: Callable[[np.ndarray], None]) -> int:
         DONE, PLACE, CHOOSE or MORE_ARRIVALS.
 
     Raises:
-        InputError: see `cannot_go_on`.
+        InputError: there is no unused record, or no server in service holds what waits; it goes on
+            as soon as one is brought back.
     """
     while True:
         state = played.state
@@ -53,10 +54,7 @@ def go_on(played: Played, kind: int, take: Callable[[np.ndarray], None]) -> int:
 
 
 def cannot_go_on(state: State, kind: int) -> InputError:
-    """What is to be said where `play` returns `kind` < 0: no unused record, or no server.
-
-    Without a server it goes on as soon as one is brought back.
-    """
+    """What is to be said where `play` returns `kind` < 0."""
     if kind == NO_SERVER:
         waiting = int(state.cluster[0]["queue_size"] + state.queue[0]["waiting"])
         return InputError(

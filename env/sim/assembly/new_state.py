@@ -17,7 +17,6 @@ from env.sim.events.server_changes import begin_changes
 from env.sim.events.submissions import reset_workload
 from env.sim.node.keep_alive import reset_keep_alive
 from env.sim.node.projection import reset_node
-from env.sim.node.warm import reset_warm
 from env.sim.queue.central_queue import reset_queue
 from env.sim.state import change_records, records
 from env.sim.state.block import CHANGING, TABLES, State
@@ -74,7 +73,6 @@ def reset(state: State) -> None:
     reset_tree(state)
     reset_workload(state)
     reset_queue(state)
-    reset_warm(state)
     reset_keep_alive(state)
     reset_recovery(state)
     begin_changes(state)
@@ -101,7 +99,7 @@ def allocate(
     cluster["functions_per_slot"] = per_slot
     largest_cpu = int(cluster[0]["largest_node_cpu"])
     entries = [(template, largest_cpu) for template in templates]
-    sizes = {"tree": 2 * leaves, "log": 1, "queue": 1, "timers": records.TIMERS}
+    sizes = {"tree": 2 * leaves, "log": 1, "queue": 1}
     sizes |= {"ledger": len(servers) * tenants, "containers": count + 1, "slot_of": workflow_count}
     sizes |= dict.fromkeys(("workflows", "free_slots", "tracked"), slots)
     sizes |= dict.fromkeys(("functions", "submitted", "completed", "scratch"), count)
@@ -152,7 +150,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_watts"] = config.core_watts
     cluster["core_second_price"] = config.core_second_price
-    cluster["cheapest_server_cores"] = config.cheapest_type.cores
+    cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes
 
 

@@ -48,7 +48,7 @@ def with_rules(
             recovery=rules.recovery.record(episode.workload.turns_seed),
             retried=np.zeros(len(state.functions), change_records.RETRIED),
         )
-        state = plan_changes(state, rules, episode.cluster)
+        plan_changes(state, rules, episode.cluster)
     by_tickets = episode.cluster.cpu_share == "tickets"
     if funding is not None and (by_tickets or rules.order is not None):
         tenants, currencies = funding.records()
@@ -104,15 +104,13 @@ def stops(asked: Sequence[DecisionKind]) -> int:
     return 2 - any(not kind.ticks for kind in asked) if asked else 0
 
 
-def plan_changes(state: State, rules: Rules, cluster: ClusterConfig) -> State:
-    """The state with the changes of its servers that are planned, if there are some."""
-    if not rules.servers_change:
-        return state
-    plans, plan, absent = plans_of(rules.changes, rules.lease.spot, cluster)
-    state.server_plans[:] = plans
-    state.servers["absent"][absent] = 1
-    state.use({}, plan=plan)
-    return state
+def plan_changes(state: State, rules: Rules, cluster: ClusterConfig) -> None:
+    """Writes the changes of servers that are planned, if there are some."""
+    if rules.servers_change:
+        plans, plan, absent = plans_of(rules.changes, rules.lease.spot, cluster)
+        state.server_plans[:] = plans
+        state.servers["absent"][absent] = 1
+        state.use({}, plan=plan)
 
 
 def _trees(tenants: np.ndarray, waiting: np.ndarray, tenant_of: np.ndarray) -> int:

@@ -11,7 +11,8 @@ def check_accounts(episode: EpisodeFile, results: Results) -> Iterator[str]:
 
     Where data are lost, functions complete again.
     """
-    functions, memory = episode.functions, episode.node_memory
+    functions, kinds = episode.functions, {kind.name: kind for kind in episode.cluster.server_types}
+    memory = {place: kinds[place[0]].memory for place in episode.cluster.places}
     queued = episode.options.queue is not None
     completed = Counter(run.function for run in results.runs if run.outcome == "completed")
     unfinished = Counter(row.function for row in results.unfinished)
@@ -49,8 +50,8 @@ def _check_reasons(episode: EpisodeFile, results: Results) -> Iterator[str]:
     """Functions fail where they can, and for the reason that is given."""
     recovery, failed = episode.options.recovery, {row.function for row in results.unfinished}
     killed = Counter(run.function for run in results.runs if run.outcome == "killed")
-    edges = {
-        (workflow.workflow_id, edge.target): (workflow.workflow_id, edge.source)
+    behind_failed = {
+        (workflow.workflow_id, edge.target)
         for workflow in episode.workflows
         for edge in workflow.edges
         if (workflow.workflow_id, edge.source) in failed
@@ -62,7 +63,7 @@ def _check_reasons(episode: EpisodeFile, results: Results) -> Iterator[str]:
             yield f"{line}, which is not possible"
         elif row.reason == "retries" and killed[row.function] != (recovery.retries or 0) + 1:
             yield f"{line}, it was killed {killed[row.function]} times"
-        elif row.reason == "predecessor" and row.function not in edges:
+        elif row.reason == "predecessor" and row.function not in behind_failed:
             yield f"{line}, none of them has failed"
         elif row.reason == "no server" and row.time < last:
             yield f"{line}, a run ends at {last} s"

@@ -181,8 +181,8 @@ def _check_held(schedule: Schedule) -> Iterator[str]:
         for time, amount in sorted(times):
             used += amount
             if used > size:
-                found, has = as_number(used), as_number(size)
-                yield f"{place}: {found} {unit} are in use at {time} s, it has {has}"
+                taken, has = as_number(used), as_number(size)
+                yield f"{place}: {taken} {unit} are in use at {time} s, it has {has}"
 
 
 def _check_order(schedule: Schedule, events: Sequence[QueueEvent]) -> Iterator[str]:

@@ -71,14 +71,14 @@ class Schedule:
             for edge in self.episode.workflows[run.workflow_id].edges
             if edge.target == run.function_id
         )
-        known = []
+        latest = []
         for source, size in edges:
             of_source = self.runs_of[run.workflow_id, source]
             done = self.completed[run.workflow_id, source] or of_source[-1:]
             if done:
                 # Where none was done by then, the last of all.
-                known.append((done[bisect_right(done, by, key=attrgetter("end_time")) - 1], size))
-        return known
+                latest.append((done[bisect_right(done, by, key=attrgetter("end_time")) - 1], size))
+        return latest
 
 
 def _tickets(funding: Funding, there: frozenset[str]) -> Mapping[str, int]:

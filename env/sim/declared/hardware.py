@@ -25,7 +25,6 @@ from env.base.schema import (
     validated,
 )
 from env.resources.instances import check_whole_or_fraction
-from env.resources.node_resources import Mode, has_ids
 from env.resources.quantity import UNIT
 from env.sim.declared.bounds import (
     LARGEST_WORK,
@@ -77,6 +76,7 @@ def _or(default: Any) -> BeforeValidator:
 
 
 CpuShare = Literal["equal", "tickets"]
+ResourceMode = Literal["today", "2019"]
 NodesOfServer = Annotated[int, Field(strict=True, ge=1, le=MOST_NODES_OF_A_SERVER)]
 Count = Annotated[int, Field(strict=True, ge=0, le=MOST_SERVERS)]
 
@@ -135,8 +135,9 @@ class ClusterConfig(StrictRecord):
         power: of all servers; None where it is not known, and then carbon is not either.
         cpu_share: how threads share the cores of a NUMA node that has fewer: all alike, or tenants
             by their tickets (env/sim/node/cpu_by_tickets.py).
-        resource_mode: which units of named resources have ids (env/resources/node_resources.py).
-        resources_with_ids: those that have in the mode `today`.
+        resource_mode: whose units have ids: `today` those of `resources_with_ids`; in Ray's design
+            of `2019` those of all named resources, so nobody can ask for 1.5 CPU.
+        resources_with_ids: names of resources.
 
     Raises:
         InputError: a value is out of range, a name is used twice, or there is no server.
@@ -151,7 +152,7 @@ class ClusterConfig(StrictRecord):
     server_types: Annotated[tuple[ServerType, ...], BeforeValidator(_in_a_list)]
     power: Power | None = None
     cpu_share: Annotated[CpuShare, _or("equal")] = "equal"
-    resource_mode: Annotated[Mode, BeforeValidator(str)] = "today"
+    resource_mode: Annotated[ResourceMode, BeforeValidator(str)] = "today"
     resources_with_ids: tuple[ResourceName, ...] = ("GPU",)
 
     def __post_init__(self) -> None:
@@ -180,7 +181,7 @@ class ClusterConfig(StrictRecord):
 
     def has_ids(self, name: str) -> bool:
         """Whether the units of a named resource have ids."""
-        return has_ids(name, self.resource_mode, self.resources_with_ids)
+        return self.resource_mode == "2019" or name in self.resources_with_ids
 
     @cached_property
     def places(self) -> dict[tuple[str, int, int], int]:
@@ -228,15 +229,12 @@ class ClusterConfig(StrictRecord):
         return min((price for price in prices if price > 0.0), default=0.0)
 
     @property
-    def cheapest_type(self) -> ServerType:
-        """The present server type whose cores are the cheapest; of several, the largest."""
-        price = min(self.core_second_price_of(kind) for kind in self.present_types)
-        cheapest = [
-            kind
-            for kind in self.present_types
-            if math.isclose(self.core_second_price_of(kind), price, rel_tol=SAME_PRICE)
-        ]
-        return max(cheapest, key=lambda kind: kind.cores)
+    def cheapest_server_cores(self) -> int:
+        """Cores of the largest server among those whose cores are the cheapest."""
+        prices = [(self.core_second_price_of(kind), kind.cores) for kind in self.present_types]
+        least, _ = min(prices)
+        close = (cores for price, cores in prices if math.isclose(price, least, rel_tol=SAME_PRICE))
+        return max(close)
 
     def core_second_price_of(self, kind: ServerType) -> float:
         """USD of one second of a core of reference speed on servers of a type."""

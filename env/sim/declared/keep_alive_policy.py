@@ -21,17 +21,13 @@ Differences = Annotated[int, Field(ge=0, le=2)]
 
 
 class _Forgetful(Strict):
-    """A policy to which it does not matter how long containers were idle before.
+    """A policy to which it does not matter how long containers were idle before."""
 
-    Attributes:
-        number: in env/sim/node/keep_alive.py.
-    """
-
-    number: ClassVar[int]
+    number: ClassVar[int]  # in env/sim/node/keep_alive.py
 
     @property
     def history(self) -> tuple[int, int]:
-        """Nothing is remembered; see `KeepAlive` in env/sim/declared/rules.py."""
+        """As of `HybridHistogram`: nothing is remembered."""
         return 0, 0
 
     def write(self, options: np.void) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 import numpy as np
 from pydantic import Field
@@ -12,7 +12,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict
 from env.sim.declared.bounds import LONGEST, MOST_SERVERS
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.keep_alive_policy import NoKeepAlive
+from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Order, SharedOrder
 from env.sim.declared.recovery import Recovery
 from env.sim.declared.server_changes import NO_CHANGES, Changes
@@ -26,15 +26,25 @@ Placement = Literal[Fit, "asked"]
 PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 
 
-class KeepAlive(Protocol):
-    """How long containers stay warm; `env/sim/declared/keep_alive_policy.py` has the policies."""
+class Immediate(Strict):
+    """Config group `dispatch`: functions are placed when they are submitted."""
 
-    @property
-    def history(self) -> tuple[int, int]:
-        """Bins of the histogram of idle times, and last idle times remembered, of each image."""
+    kind: Literal["immediate"]
 
-    def write(self, options: np.void) -> None:
-        """Fills in `keep_alive` and the fields that go with it."""
+
+class Queued(Strict):
+    """Config group `dispatch`: functions wait in a central queue.
+
+    Attributes:
+        patience: seconds of waiting after which a server may be started; None: never, while one
+            is leased that could ever hold the function.
+    """
+
+    kind: Literal["queued"]
+    patience: Annotated[float, Field(ge=0, le=LONGEST)] | None
+
+
+Dispatch = Annotated[Immediate | Queued, Field(discriminator="kind")]
 
 
 class Autoscale(Strict):
@@ -100,7 +110,8 @@ class Rules:
         placement: who names the node, where functions wait centrally: of several equally suited
             nodes as the placement rules of these names, memory being what admitted containers
             leave; `asked` leaves it to whoever plays.
-        patience: seconds of waiting after which a server may be started for a function.
+        patience: seconds of waiting after which a server may be started for a function; None:
+            never, as in `Queued`.
         lease: when servers are up, and how they are paid.
         keep_alive: how long containers stay warm.
         changes: how servers change by themselves, beside those of a spot lease.
@@ -108,15 +119,14 @@ class Rules:
             is an error.
 
     Raises:
-        InputError: `placement` is unknown, `patience` is not a number from 0, or servers change by
-            themselves where somebody scales.
+        InputError: servers change by themselves where somebody scales.
     """
 
     order: Order | None = None
     placement: Placement = "worst_fit"
-    patience: float = 0.0
+    patience: float | None = 0.0
     lease: Lease = HOURLY
-    keep_alive: KeepAlive = NO_KEEP_ALIVE
+    keep_alive: KeepAlivePolicy = NO_KEEP_ALIVE
     changes: Changes = NO_CHANGES
     recovery: Recovery | None = None
 
@@ -124,7 +134,7 @@ class Rules:
     def always_up(
         cls,
         order: Order,
-        keep_alive: KeepAlive,
+        keep_alive: KeepAlivePolicy,
         placement: Placement = "worst_fit",
     ) -> Rules:
         """Functions wait centrally, all servers are up from the start, and nothing is paid."""
@@ -132,23 +142,17 @@ class Rules:
         return cls(order, placement, lease=lease, keep_alive=keep_alive)
 
     def __post_init__(self) -> None:
-        if self.placement not in PLACEMENTS:
-            raise InputError(
-                f"rules: placement is '{self.placement}', allowed: {', '.join(PLACEMENTS)}"
-            )
         if self.lease.autoscale is not None and self.servers_change:
             raise InputError(
                 "lease.autoscale: servers change by changes or lease.spot, too: leave one out"
             )
-        if not self.patience >= 0.0:
-            raise InputError(f"rules: patience is {self.patience}, at least 0 is needed")
 
     def options(self) -> np.ndarray:
         """OPTIONS (1,)."""
         options = np.zeros(1, queue_records.OPTIONS)
         options["placement"] = queue_records.NodeBy[self.placement]
         options["time_slice"] = options["starve_threshold"] = INF
-        options["patience"] = self.patience
+        options["patience"] = INF if self.patience is None else self.patience
         if self.lease.autoscale is not None:
             options["tick"] = self.lease.autoscale.every
         always, charged = self.lease.kind == "always", self.lease.charged

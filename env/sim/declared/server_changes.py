@@ -90,7 +90,7 @@ def plans_of(
     names = [f"{kind.name} {index}" for kind in cluster.server_types for index in range(kind.count)]
     plans, absent = np.zeros(len(names), SERVER_PLAN), np.zeros(len(names), bool)
     plans["period"] = INF
-    own: list[list[tuple[float, int, float]]] = [[] for _ in names]
+    changes_of: list[list[tuple[float, int, float]]] = [[] for _ in names]
     of_spot = [] if spot is None else np.flatnonzero(spot.servers(cluster)).tolist()
     if isinstance(changes, RandomFailures):
         for what, law in (("failure", changes.failures), ("repair", changes.repairs)):
@@ -99,19 +99,19 @@ def plans_of(
         allowed = [name for server, name in enumerate(names) if server not in of_spot]
         for place, event in enumerate(changes.events):
             if event.server not in allowed:
-                known = nearest(event.server, allowed)
-                raise InputError(f"changes.events.{place}.server: '{event.server}', {known}")
-            own[names.index(event.server)].append(event.change)
+                hint = nearest(event.server, allowed)
+                raise InputError(f"changes.events.{place}.server: '{event.server}', {hint}")
+            changes_of[names.index(event.server)].append(event.change)
     if spot is not None and spot.trace is not None:
         trace = read_trace(spot.trace)
         for number, server in enumerate(of_spot):
             group, place = divmod(number, trace.width)
-            own[server] = trace.changes(place, spot.notice)
+            changes_of[server] = trace.changes(place, spot.notice)
             plans["failure_shape"][server], plans["period"][server] = 0.0, trace.period
             plans["group"][server] = group
-            absent[server] = not own[server] and min(trace.data) <= place
-    plans["count"] = [len(each) for each in own]
+            absent[server] = not changes_of[server] and min(trace.data) <= place
+    plans["count"] = [len(each) for each in changes_of]
     plans["first"] = np.cumsum(plans["count"]) - plans["count"]
     # Of one moment, what is listed first comes first.
-    rows = [row for each in own for row in sorted(each, key=lambda row: row[0])]
+    rows = [row for each in changes_of for row in sorted(each, key=lambda row: row[0])]
     return plans, np.array(rows, PLANNED_CHANGE), absent

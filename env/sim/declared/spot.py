@@ -17,7 +17,7 @@ from env.sim.state.change_records import DRAIN, JOIN
 PROJECT = Path(__file__).resolve().parents[3]
 
 
-def _found(path: str) -> str:
+def _absolute(path: str) -> str:
     """As an absolute path: from the working directory, or else from the project's folder."""
     given = Path(path).expanduser().absolute()
     return str(given if given.exists() or not (PROJECT / path).exists() else PROJECT / path)
@@ -26,7 +26,7 @@ def _found(path: str) -> str:
 class Spot(Strict):
     """Which servers are of the spot market (conf/lease/spot.yaml explains each)."""
 
-    trace: Annotated[str, Field(min_length=1), AfterValidator(_found)] | None = None
+    trace: Annotated[str, Field(min_length=1), AfterValidator(_absolute)] | None = None
     share: Annotated[float, Field(ge=0, le=1)]
     price: Annotated[float, Field(gt=0, le=1)]
     notice: Seconds

@@ -329,11 +329,6 @@ class EpisodeFile(Strict):
     expected: Results | None = None  # what came of it
 
     @property
-    def arrival_times(self) -> list[float]:
-        """Seconds, one a workflow."""
-        return [workflow.arrival_time for workflow in self.workflows]
-
-    @property
     def functions(self) -> dict[tuple[int, int], FunctionModel]:
         """All that is declared, by (workflow, function)."""
         return {
@@ -341,12 +336,6 @@ class EpisodeFile(Strict):
             for workflow in self.workflows
             for function in workflow.functions
         }
-
-    @property
-    def node_memory(self) -> dict[tuple[str, int, int], int]:
-        """MB of every NUMA node, by (server type, server, NUMA node)."""
-        memory = {kind.name: kind.memory for kind in self.cluster.server_types}
-        return {place: memory[place[0]] for place in self.cluster.places}
 
     def templates(self) -> list[WorkflowTemplate]:
         """One a workflow; the same object for workflows of which the same is declared."""

@@ -14,7 +14,7 @@ from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.model import ORDERS, EpisodeFile, Options, QueueModel
+from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
 from env.sim.events.endings import bring_back, drain, take_down
 from env.sim.state.queue_records import EARLIER
 from env.sim.state.records import INF
@@ -64,31 +64,26 @@ def specification(episode: EpisodeFile) -> Episode:
         _check_ids(f"workflows.{index}.functions", functions)
     if not episode.images and (queue or options.keep_alive.policy != "none"):
         raise InputError("images: none found, a queue or a keep-alive policy needs them")
-    templates = episode.templates()
+    templates, seed = episode.templates(), queue.turns_seed if queue is not None else None
+    if options.recovery is not None:
+        seed = options.recovery.seed
     workload = EpisodeWorkload(
-        tuple(episode.arrival_times),
+        tuple(each.arrival_time for each in workflows),
         tuple(templates),
         tenants=tuple(each.tenant for each in workflows if each.tenant is not None),
         work=tuple(each.work for each in workflows if each.work is not None),
         tickets=tuple(each.tickets for each in workflows if each.tickets is not None),
         images=_images(episode, templates) if episode.images else None,
         funding=episode.funding,
-        turns_seed=_seed(options),
+        turns_seed=seed or 0,
     )
-    known = {key: getattr(options, key) for key in ("lease", "keep_alive", "recovery")}
-    rules = Rules(**known)
+    groups = {key: getattr(options, key) for key in ("lease", "keep_alive", "recovery")}
+    rules = Rules(**groups)
     if queue is not None:
-        order, patience = _order(episode, queue, templates), _or_never(queue.patience)
-        rules = Rules(order, queue.placement, patience, **known)
+        order = _order(episode, queue, templates)
+        rules = Rules(order, queue.placement, queue.patience, **groups)
     changes, absent = _changes(episode)
     return Episode(workload, episode.cluster, rules, changes=changes, absent=absent)
-
-
-def _seed(options: Options) -> int:
-    """Of what the engine draws."""
-    if options.recovery is not None:
-        return options.recovery.seed
-    return (options.queue.turns_seed if options.queue is not None else None) or 0
 
 
 def _changes(episode: EpisodeFile) -> tuple[tuple[Change, ...], tuple[int, ...]]:

@@ -30,12 +30,15 @@ def episode_of(env: RawEnv, name: str, description: str) -> model.EpisodeFile:
     timed = queue is not None and queue.order == "chosen"
     decided = queue is None or timed or queue.placement == "asked"
     fields = set(model.ActionModel.model_fields) - (set() if timed else {"dispatch_time"})
+    recovery = None
+    if env.rules.recovery is not None:
+        recovery = {**dict(env.rules.recovery), "seed": env.episode.workload.turns_seed}
     return model.EpisodeFile(
         name=name,
         description=description,
         options=model.Options.model_validate(
             {"queue": queue, "lease": _lease(env), "keep_alive": env.rules.keep_alive}
-            | {"recovery": _recovery(env)}
+            | {"recovery": recovery}
         ),
         cluster=env.cluster_config,
         images=_rows(
@@ -142,14 +145,6 @@ def _lease(env: RawEnv) -> Lease:
     if lease.spot is None:
         return lease
     return lease.model_copy(update={"spot": lease.spot.model_copy(update={"trace": None})})
-
-
-def _recovery(env: RawEnv) -> model.RecoveryModel | None:
-    """What becomes of killed functions, with the seed of the episode."""
-    if env.rules.recovery is None:
-        return None
-    given = env.rules.recovery.model_dump() | {"seed": env.episode.workload.turns_seed}
-    return model.RecoveryModel.model_validate(given)
 
 
 def _columns_of_runs(env: RawEnv, runs: np.ndarray) -> dict[str, Any]:

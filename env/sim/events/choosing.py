@@ -10,9 +10,9 @@ from env.sim.events.engine import play
 from env.sim.queue.central_queue import (
     choose,
     first_by_funcsched,
-    oldest,
     starving,
     time_and_memory,
+    winner,
 )
 from env.sim.state.block import State
 from env.sim.state.records import CHOOSE, NONE
@@ -46,7 +46,7 @@ def find_first(state: State, first: np.ndarray):
     for place in range(len(first)):
         first[place].declared = NONE
     waiting = 0
-    starves = oldest(state)
+    starves = winner(state, state.by_age)
     if starves != NONE and not starving(state, state.waiting[starves].first):
         starves = NONE
     declared = state.queue[0].first_that_waits

@@ -17,8 +17,8 @@ from env.sim.queue.central_queue import (
     SHORTEST_REMAINING,
     first_in_order,
     leave_queue,
-    oldest,
     starving,
+    winner,
 )
 from env.sim.queue.sharing import give_turn_back
 from env.sim.queue.tracking import stop_tracking
@@ -76,9 +76,7 @@ def set_aside(state: State, declared: int) -> bool:
             stop_tracking(state, state.functions[index].slot)
         state.requests[index].aside = 1
         offer(state, index, state.requests[index].joined_time)
-    turn = state.queue[0].turn
-    if state.options[0].shared == 1 and state.tenants[turn].waiting == 0:
-        give_turn_back(state)
+    give_turn_back(state)
     return True
 
 
@@ -187,7 +185,7 @@ def watch_starvation(state: State) -> None:
     queue = state.queue
     if state.options[0].starve_threshold == INF:
         return
-    index = state.waiting[oldest(state)].first
+    index = state.waiting[winner(state, state.by_age)].first
     due = state.functions[index].submission_time + state.options[0].starve_threshold
     if not starving(state, index) and due < queue[0].starvation_timer:
         queue[0].starvation_timer = due

@@ -9,7 +9,6 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import account_of, begin_lease, cut_lease, renew_lease_at, start
 from env.sim.events.recovery import (
-    count_out_of_service,
     join_submitted,
     lose_data,
     note_start,
@@ -170,9 +169,11 @@ def take_off(state: State, index: int) -> None:
 @compiled
 def set_condition(state: State, server: int, condition: int) -> None:
     """A server is in service, draining or down from now on."""
-    before = state.servers[server].condition
-    if len(state.recovery) > 0:
-        count_out_of_service(state)
+    before, time, recovery = state.servers[server].condition, state.cluster[0].time, state.recovery
+    if len(recovery) > 0:  # adds up how long servers were out of service until now
+        seconds = time - recovery[0].out_until
+        recovery[0].out_time += seconds * state.cluster[0].out_of_service
+        recovery[0].out_until = time
     state.servers[server].condition = condition
     state.servers[server].retires = 0
     state.servers[server].follow_up += 1

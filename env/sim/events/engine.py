@@ -13,7 +13,7 @@ from env.sim.events.submissions import any_to_place, arrive_next
 from env.sim.node.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.node.node_status import last_completion, status_at
 from env.sim.state.block import State
-from env.sim.state.history import is_full
+from env.sim.state.history import most_entries
 from env.sim.state.records import (
     ARRIVAL,
     ASIDE,
@@ -132,7 +132,7 @@ def is_stuck(state: State) -> bool:
 @compiled_apart
 def between_events(state: State):
     """What has to be done or asked for before the next event; returns 0 or what `play` does."""
-    queue = state.queue
+    queue, cluster = state.queue, state.cluster
     if queue[0].forecasts_due == 1:
         return FORECAST
     if queue[0].newcomer != NONE:
@@ -142,13 +142,13 @@ def between_events(state: State):
     # The next event may leave a container, and the function that it ends another.
     if len(state.images) > 0 and queue[0].idle_used + 2 > len(state.idle):
         return MORE_WARM
-    if is_full(state):
+    if cluster[0].listens == 1 and cluster[0].entries + most_entries(state) > len(state.history):
         return TAKE_HISTORY
-    if state.cluster[0].happened == 1:
-        state.cluster[0].happened = 0
+    if cluster[0].happened == 1:
+        cluster[0].happened = 0
         return ASIDE
-    state.cluster[0].ticked = 0
-    if state.cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
+    cluster[0].ticked = 0
+    if cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
         return MORE_ARRIVALS
     return 0
 
@@ -193,8 +193,10 @@ def fire_other(state: State) -> None:
     if kind == CHANGE:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
-    elif kind == TICK:
-        tick(state, time)
+    elif kind == TICK and state.cluster[0].aside > 0:  # whoever scales decides, now and next time
+        state.cluster[0].happened = state.cluster[0].ticked = 1
+        state.cluster[0].again = 0
+        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
     elif kind == PLANNED:
         change_as_planned(state, number)
     elif kind == FOLLOW_UP:
@@ -215,15 +217,6 @@ def fire_other(state: State) -> None:
         queue[0].due = 1
     elif kind == LEASE_END:
         end_lease(state, number)
-
-
-@compiled
-def tick(state: State, time: float) -> None:
-    """Whoever scales decides, if anybody does, and again at the next tick."""
-    if state.cluster[0].aside > 0:
-        state.cluster[0].happened = state.cluster[0].ticked = 1
-        state.cluster[0].again = 0
-        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
 
 
 @compiled

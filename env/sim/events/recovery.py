@@ -89,15 +89,6 @@ def note_start(state: State, function: int) -> None:
 
 
 @compiled
-def count_out_of_service(state: State) -> None:
-    """Adds up how long servers were out of service until now."""
-    recovery, time = state.recovery, state.cluster[0].time
-    seconds = time - recovery[0].out_until
-    recovery[0].out_time += seconds * state.cluster[0].out_of_service
-    recovery[0].out_until = time
-
-
-@compiled
 def work_left(state: State, function: int, left: int):
     """Operations that a killed function begins with, of which it had `left`.
 
@@ -206,9 +197,7 @@ def withdraw(state: State, function: int) -> None:
             track(state, state.functions[function].slot)
         return
     leave_queue(state, put_first(state, function))
-    turn = state.queue[0].turn
-    if state.options[0].shared == 1 and turn != NONE and state.tenants[turn].waiting == 0:
-        give_turn_back(state)
+    give_turn_back(state)
 
 
 @compiled_apart

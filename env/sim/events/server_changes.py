@@ -20,24 +20,29 @@ def begin_changes(state: State) -> None:
     """Which servers are there at time 0; the first change of each is on the timers."""
     events = state.cluster[0].events
     state.cluster[0].events = NONE
-    for server in range(len(state.server_plans)):
-        begin_plan(state, server)
     for server in range(len(state.servers)):
-        if state.servers[server].absent == 1 or joins_next(state, server):
+        absent = state.servers[server].absent == 1
+        if len(state.server_plans) > 0 and begin_plan(state, server) == JOIN:
+            absent = True
+        if absent:
             set_condition(state, server, DOWN)
     state.cluster[0].events = events
 
 
 @compiled
-def begin_plan(state: State, server: int) -> None:
-    """The plan of a server at time 0: at its beginning, or where its group is in the period."""
+def begin_plan(state: State, server: int):
+    """The plan of a server at time 0: at its beginning, or where its group is in the period.
+
+    Returns:
+        the first action of the plan, NONE if there is none.
+    """
     plans = state.server_plans
     plans[server].next = plans[server].draws = 0
     plans[server].begin = 0.0
     if plans[server].failure_shape > 0.0:
         set_timer(state, time_to_failure(state, server), PLANNED, server, 0)
     if plans[server].count == 0:
-        return
+        return NONE
     if plans[server].period < INF:
         seed, first = state.recovery[0].seed, plans[server].first
         offset = uniform(seed, OFFSET + plans[server].group, 0) * plans[server].period
@@ -46,6 +51,7 @@ def begin_plan(state: State, server: int) -> None:
         while plans[server].next < count and state.plan[first + plans[server].next].time < offset:
             plans[server].next += 1
     plan_next(state, server)
+    return state.plan[plans[server].first + plans[server].next].action
 
 
 @compiled
@@ -58,15 +64,6 @@ def plan_next(state: State, server: int) -> None:
     if plans[server].next < plans[server].count:
         time = plans[server].begin + state.plan[plans[server].first + plans[server].next].time
         set_timer(state, max(state.cluster[0].time, time), PLANNED, server, 0)
-
-
-@compiled
-def joins_next(state: State, server: int) -> bool:
-    """Whether the next planned change of a server is that it comes into service."""
-    plans = state.server_plans
-    if len(plans) == 0 or plans[server].next == plans[server].count:
-        return False
-    return state.plan[plans[server].first + plans[server].next].action == JOIN
 
 
 @compiled

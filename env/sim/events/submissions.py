@@ -228,10 +228,18 @@ def end_function(state: State, index: int, time: float, outcome: int) -> None:
 
 @compiled
 def end_if_over(state: State, slot: int, time: float) -> None:
-    """A workflow ends once all its functions have."""
-    template = state.workflows[slot].template
-    if state.workflows[slot].ended == state.templates[template].function_count:
-        end_workflow(state, slot, time)
+    """A workflow ends once all its functions have: its slot is free for another."""
+    cluster, workflows = state.cluster, state.workflows
+    template = state.templates[workflows[slot].template]
+    if workflows[slot].ended < template.function_count:
+        return
+    workflows[slot].completion_time = time
+    flow_time = time - workflows[slot].arrival_time
+    cluster[0].finished_workflows += 1
+    stop_tracking(state, slot)
+    cluster[0].finished_slowdown += flow_time / template.critical_path
+    cluster[0].finished_flow_time += flow_time
+    give_slot_back(state, slot)
 
 
 @compiled
@@ -316,17 +324,3 @@ def give_slot_back(state: State, slot: int) -> None:
         cluster[0].first_free_slot = (first if first > 0 else slots) - 1
         state.free_slots[cluster[0].first_free_slot] = slot
     cluster[0].free_slots += 1
-
-
-@compiled
-def end_workflow(state: State, slot: int, time: float) -> None:
-    """All its functions have ended: its slot is free for another."""
-    cluster, workflows = state.cluster, state.workflows
-    workflows[slot].completion_time = time
-    flow_time = time - workflows[slot].arrival_time
-    cluster[0].finished_workflows += 1
-    stop_tracking(state, slot)
-    path = state.templates[workflows[slot].template].critical_path
-    cluster[0].finished_slowdown += flow_time / path
-    cluster[0].finished_flow_time += flow_time
-    give_slot_back(state, slot)

@@ -108,13 +108,6 @@ def give_back_named(state: State, node: int, container: int) -> None:
 
 
 @compiled
-def reset_named(state: State, node: int) -> None:
-    """Nobody holds anything of a node's named resources."""
-    places, kind = len(state.named_kept), state.servers[state.nodes[node].server].type
-    copy_places(state.named_left, node * places, state.named_capacity, kind * places, places)
-
-
-@compiled
 def copy_places(copy, begin: int, places, first: int, count: int) -> None:
     """Copies what is at `count` places of named resources, from `first` on, to `begin`."""
     for offset in range(count):

@@ -29,20 +29,13 @@ def answer_forecasts(state: State) -> None:
     order = tuple(options["forecast_order"].tolist())
     margin = float(options["forecast_margin"])
     for image in np.flatnonzero(images["awaits_forecast"]):
-        seconds = next_idle_time(last_idle_times(state, int(image)), order)
+        count = images[image]["idle_times"]
+        oldest_first = np.roll(state.idle_times[image], -count)[-count:]  # of a ring
+        seconds = next_idle_time(oldest_first, order)
         images[image]["prewarm_after"] = seconds * (1 - margin)
         images[image]["keep_until"] = seconds * (1 + margin)
     images["awaits_forecast"] = 0
     state.queue["forecasts_due"] = 0
-
-
-def last_idle_times(state: State, image: int) -> np.ndarray:
-    """Seconds, the oldest remembered one first."""
-    count = int(state.images[image]["idle_times"])
-    ring = state.idle_times[image]
-    if count <= len(ring):
-        return ring[:count].copy()
-    return np.roll(ring, -(count % len(ring)))
 
 
 def next_idle_time(idle_times: np.ndarray, order: tuple[int, ...]) -> float:

@@ -24,10 +24,16 @@ HYBRID_HISTOGRAM: Final = 4
 
 @compiled
 def reset_keep_alive(state: State) -> None:
-    """No idle time has been observed."""
+    """No container is idle, and no idle time has been observed."""
+    state.newest[:] = NONE
     state.histograms[:] = 0
+    for node in range(len(state.nodes)):
+        state.nodes[node].first_idle = state.nodes[node].last_idle = NONE
+        state.nodes[node].idle_memory = 0
+        state.nodes[node].cache_clock = 0.0
     for image in range(len(state.images)):
-        state.images[image].active = 0
+        state.images[image].warm = state.images[image].running = 0
+        state.images[image].frequency = state.images[image].active = 0
         state.images[image].last_end = np.nan
         state.images[image].prewarm_after = 0.0
         state.images[image].keep_until = state.options[0].keep_seconds

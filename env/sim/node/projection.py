@@ -4,7 +4,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.node.cpu_by_tickets import share_out
-from env.sim.node.fit import NAMED, give_back_named, reset_named, short_of, take_named
+from env.sim.node.fit import NAMED, copy_places, give_back_named, short_of, take_named
 from env.sim.node.keep_alive import make_room
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
@@ -382,4 +382,5 @@ def reset_node(state: State, node: int) -> None:
     nodes[node].next_container = NONE
     nodes[node].last_completion = -INF
     nodes[node].projected = nodes[node].forecast = 1
-    reset_named(state, node)
+    places, kind = len(state.named_kept), state.servers[nodes[node].server].type
+    copy_places(state.named_left, node * places, state.named_capacity, kind * places, places)

@@ -11,20 +11,6 @@ from env.sim.state.records import NONE
 
 
 @compiled
-def reset_warm(state: State) -> None:
-    """No container is idle."""
-    state.newest[:] = NONE
-    for node in range(len(state.nodes)):
-        state.nodes[node].first_idle = state.nodes[node].last_idle = NONE
-        state.nodes[node].idle_memory = 0
-        state.nodes[node].cache_clock = 0.0
-    for image in range(len(state.images)):
-        state.images[image].warm = 0
-        state.images[image].running = 0
-        state.images[image].frequency = 0
-
-
-@compiled
 def newest_idle(state: State, node: int, image: int):
     """The idle container of an image that was used last on a node, NONE if there is none."""
     return state.newest[node * len(state.images) + image]

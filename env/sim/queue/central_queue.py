@@ -229,21 +229,16 @@ def starving(state: State, index: int) -> bool:
 
 
 @compiled
-def oldest(state: State):
-    """The declared function whose first request joined first, NONE if nobody waits.
+def winner(state: State, tree: np.ndarray):
+    """The declared function that wins a tournament, NONE if nobody waits.
 
-    Of the tenant whose turn it is, where they take turns. Kept up to date where requests can
-    starve.
+    Where tenants take turns, among the functions of the tenant whose turn it is. `by_age`, whose
+    winner joined first, is kept up to date where requests can starve.
     """
     if not several_wait(state):
         return state.queue[0].first_that_waits
-    return state.by_age[tree_in_turn(state) + 1]
-
-
-@compiled
-def tree_in_turn(state: State):
-    """Where the tournament of the tenant begins whose turn it is, or that of all."""
-    return state.tenants[state.queue[0].turn].tree if state.options[0].shared == 1 else 0
+    first = state.tenants[state.queue[0].turn].tree if state.options[0].shared == 1 else 0
+    return tree[first + 1]
 
 
 @compiled
@@ -260,15 +255,7 @@ def first_in_order(state: State):
         return first_by_funcsched(state)
     if order == BY_WORKFLOW:
         return put_first(state, first_by_workflow(state, state.queue[0].turn))
-    return first_by_priority(state)
-
-
-@compiled
-def first_by_priority(state: State):
-    """The declared function of the smallest priority; of the tenant whose turn it is, if any."""
-    if not several_wait(state):
-        return state.queue[0].first_that_waits
-    return state.by_priority[tree_in_turn(state) + 1]
+    return winner(state, state.by_priority)
 
 
 @compiled_apart
@@ -291,10 +278,10 @@ def put_first(state: State, index: int):
 @compiled
 def first_by_funcsched(state: State):
     """The declared function that goes next by the order of `funcsched`; somebody waits."""
-    declared = oldest(state)
+    declared = winner(state, state.by_age)
     if declared != NONE and starving(state, state.waiting[declared].first):
         return declared
-    return first_by_priority(state)
+    return winner(state, state.by_priority)
 
 
 @compiled

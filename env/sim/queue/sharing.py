@@ -25,12 +25,7 @@ from env.tickets.records import DRF, MOST_QUANTA, Shares, reset
 @compiled
 def shares_of(state: State):
     """The records of the mechanism."""
-    return Shares(
-        state.share_head,
-        state.share_clients,
-        state.share_nodes,
-        state.share_pairs,
-    )
+    return Shares(state.share_head, state.share_clients, state.share_nodes, state.share_pairs)
 
 
 @compiled_apart
@@ -182,10 +177,13 @@ def take_turn(state: State) -> None:
 
 @compiled_apart
 def give_turn_back(state: State) -> None:
-    """The tenant whose turn it is has no function that could go."""
+    """Ends the turn of a tenant, if it is some tenant's, that has no function that could go."""
+    turn = state.queue[0].turn
+    if state.options[0].shared == 0 or turn == NONE or state.tenants[turn].waiting > 0:
+        return
     shares = shares_of(state)
     if shares.head[0].mechanism != DRF:
-        operations.used(shares, state.queue[0].turn, 0.0)
+        operations.used(shares, turn, 0.0)
     state.queue[0].turn = NONE
 
 

@@ -100,14 +100,6 @@ def most_entries(state: State):
 
 
 @compiled
-def is_full(state: State) -> bool:
-    """Whether the next event may find no room."""
-    if state.cluster[0].listens == 0:
-        return False
-    return state.cluster[0].entries + most_entries(state) > len(state.history)
-
-
-@compiled
 def next_entry(state: State, kind: int):
     """Index of a new entry of this moment, which belongs to the caller."""
     entry = state.cluster[0].entries

@@ -387,6 +387,3 @@ ENTRY = np.dtype(
         ("rent", np.float64),  # USD
     ]
 )
-
-TIMERS: Final = 8
-"""At once, where arrivals are the only ones."""

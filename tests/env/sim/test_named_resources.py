@@ -181,6 +181,16 @@ def test_from_the_queue_parts_of_two_units_do_not_serve_one() -> None:
     assert env.time == 13.0 and env.resources.left["GPU"].tolist() == [[5_000, 10_000]]
 
 
+def test_all_that_a_function_needs_is_taken_or_nothing() -> None:
+    """Conformance case 4: CPU 1 and more GPUs than are left get no CPU either."""
+    env = RawEnv([0.0], [sharing(CPU=[1, 1, 1], GPU=[1, 2, 0])], small.cluster_of(CARDS))
+    for _ in range(2):
+        env.step("plain", 0, 0, 512)
+    seen = env.resources
+    assert seen.available[0].tolist() == [30_000, 35_840_000, 10_000]
+    assert seen.load[0].tolist() == [10_000, 5_120_000, 20_000]
+
+
 def test_cores_are_reserved_by_those_who_declare_them() -> None:
     """Four cores: 2 and 1.5 CPU run, another 1 waits; with four threads of their own each."""
     template = sharing(CPU=[2, 1.5, 1])

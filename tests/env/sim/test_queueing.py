@@ -17,9 +17,9 @@ from benchmarks.trace_player import Requests, Simulation, simulate
 from env.base.errors import InputError
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
-from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, KeepAlivePolicy, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
-from env.sim.declared.rules import KeepAlive, Rules
+from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.idle_forecast import next_idle_time
 from env.sim.view.raw_env import RawEnv
@@ -51,7 +51,7 @@ def play(
     known: FunctionProfiles,
     requests: list[tuple[float, int, float]],
     order: Order,
-    keep_alive: KeepAlive,
+    keep_alive: KeepAlivePolicy,
     memory: int = 2,
     history: Trace | None = None,
 ) -> Requests:

@@ -12,8 +12,8 @@ from agents.order.fcfs import Fcfs
 from env.sim.check.validate import main, violations
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
-from env.sim.declared.keep_alive_policy import Fixed, Lru, NoKeepAlive
-from env.sim.declared.rules import KeepAlive, Lease, Rules
+from env.sim.declared.keep_alive_policy import Fixed, KeepAlivePolicy, Lru, NoKeepAlive
+from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode, write_episode
 from env.sim.episode.model import EpisodeFile
@@ -96,7 +96,7 @@ def test_work_that_takes_no_time_begins_a_lease() -> None:
 
 
 @pytest.mark.parametrize("keep_alive", [NoKeepAlive(), Lru()])
-def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlive) -> None:
+def test_functions_of_no_length_wait_their_turn(keep_alive: KeepAlivePolicy) -> None:
     """Where each takes all memory of the one node, none starts beside another."""
     one = functions(1, 1, 10**12, memory=4)
     rules, images = Rules(Fcfs(), keep_alive=keep_alive), Images.by_name([one], 0.0)

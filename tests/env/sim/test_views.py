@@ -8,7 +8,8 @@ from tests.episodes import GOLDEN, begun
 
 
 def env_of(episode, **others):
-    return begun(episode.arrival_times, episode.templates(), episode.cluster, **others)
+    times = [each.arrival_time for each in episode.workflows]
+    return begun(times, episode.templates(), episode.cluster, **others)
 
 
 CHAIN, _, WAITING, LEASES = map(read_episode, GOLDEN[1:5])

@@ -12,8 +12,8 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.sim.declared.episode import Episode
 from env.sim.declared.hardware import ClusterConfig, cluster_from_config
-from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
-from env.sim.declared.rules import KeepAlive, Rules
+from env.sim.declared.keep_alive_policy import FaasCache, Fixed, KeepAlivePolicy, Lru, NoKeepAlive
+from env.sim.declared.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
 from tests.env.small import ten_second_bins
@@ -31,7 +31,7 @@ SMALL = (
     "workload.sampling.minutes=1",
     "workload.sampling.compression=100",
 )
-KEEP_ALIVES: dict[str, KeepAlive] = {
+KEEP_ALIVES: dict[str, KeepAlivePolicy] = {
     "none": NoKeepAlive(),
     "fixed": Fixed(keep=5.0),
     "lru": Lru(),
