@@ -57,12 +57,9 @@ class Promise:
         """Whether a mean keeps it."""
         if math.isnan(mean.value):
             return "unknown"
-        within = [self.kept_by(end) for end in (mean.ci_low, mean.ci_high)]
+        keeps = COMPARATORS[self.comparator]
+        within = [keeps(end, self.bound) for end in (mean.ci_low, mean.ci_high)]
         return "kept" if all(within) else "unsure" if any(within) else "broken"
-
-    def kept_by(self, value: float) -> bool:
-        """Whether a single number keeps it; one that is not known does not."""
-        return COMPARATORS[self.comparator](value, self.bound)
 
 
 def check_promises(

@@ -174,8 +174,6 @@ def write_promises(folder: Path, judgement: Judgement) -> None:
         "minimise": judgement.minimised,
         "confidence": judgement.confidence,
         "best": judgement.best,
-        "perhaps": judgement.perhaps,
-        "settling": judgement.settling,
         "rows": judgement.rows,
     }
     write_json(folder / "promise.json", tree)

@@ -13,9 +13,9 @@ from rich.table import Table
 from agents.scheduler import Kind
 from env.score.metrics import Metric
 from evaluation.promise import LEAST_EPISODES, Promise, Verdict
-from evaluation.statistics import UNKNOWN, Estimate, count_needed, estimate
+from evaluation.statistics import UNKNOWN, Estimate, estimate
 from report.charts import POINT, along, crosses
-from report.digits import about, spread
+from report.digits import spread
 from report.drawing import Spec
 from report.summary import labelled
 from report.table import plain_table
@@ -68,10 +68,6 @@ class Judgement:
         minimised: name of a metric.
         rows: those that keep them first, the cheapest of them on top.
         best: the cheapest that surely keeps them, references aside; None where there is none.
-        perhaps: the cheapest whose means keep them while an interval does not, references aside, if
-            it is cheaper than `best`; None where there is none.
-        settling: of how many episodes in all the intervals of `perhaps` would about keep them, were
-            means and spread to stay; None where there is no `perhaps`, or no end of episodes.
     """
 
     promises: tuple[Promise, ...]
@@ -80,8 +76,6 @@ class Judgement:
     confidence: float
     rows: list[Judged]
     best: Judged | None
-    perhaps: Judged | None
-    settling: int | None
 
     @property
     def several(self) -> bool:
@@ -124,35 +118,13 @@ def judge(
     rows.sort(
         key=lambda row: (order.index(row.verdict), np.nan_to_num(row.spent.value, nan=np.inf))
     )
-    answers = [row for row in rows if row.kind != "reference" and not math.isnan(row.spent.value)]
+    answers = (row for row in rows if row.kind != "reference" and not math.isnan(row.spent.value))
     best = next((row for row in answers if row.verdict == "kept"), None)
     if best is not None:
-        answers = [row for row in answers if row.spent.value < best.spent.value]
         least = episodes[best.scenario, best.policy][minimised].to_numpy()
         for row in rows:
             row.more = mean_of(episodes[row.scenario, row.policy][minimised] - least)
-
-    def kept_by_means(row: Judged) -> bool:
-        return all(each.kept_by(mean.value) for each, mean in zip(promises, row.means, strict=True))
-
-    likely = (row for row in answers if row.verdict == "unsure" and kept_by_means(row))
-    perhaps, settling = next(likely, None), None
-    if perhaps is not None:
-        own = episodes[perhaps.scenario, perhaps.policy]
-        needed = max(
-            _settling(each, mean, own[each.metric], confidence)
-            for each, mean in zip(promises, perhaps.means, strict=True)
-            if each.verdict(mean) == "unsure"
-        )
-        settling = None if math.isinf(needed) else math.ceil(needed)
-    return Judgement(tuple(promises), minimised, metrics, confidence, rows, best, perhaps, settling)
-
-
-def _settling(promise: Promise, mean: Estimate, values: pd.Series, confidence: float) -> float:
-    """Of how many episodes the interval of the mean of a metric would end before its bound."""
-    finite = np.isfinite(values)  # some episodes may have no such number
-    gap = abs(promise.bound - mean.value)
-    return count_needed(mean, int(finite.sum()), gap, confidence) / float(finite.mean())
+    return Judgement(tuple(promises), minimised, metrics, confidence, rows, best)
 
 
 def shown(judgement: Judgement) -> pd.DataFrame:
@@ -190,7 +162,7 @@ def answer(judgement: Judgement) -> list[str]:
     """What the promises come to, in sentences, the answer first."""
     promised = " and ".join(map(str, judgement.promises))
     interval = f"the whole {judgement.confidence:.0%} interval"
-    rows, best, perhaps = judgement.rows, judgement.best, judgement.perhaps
+    rows, best = judgement.rows, judgement.best
     kept = [row for row in rows if row.verdict == "kept"]
     if best is not None:
         lines = [
@@ -204,14 +176,6 @@ def answer(judgement: Judgement) -> list[str]:
         lines = [f"{promised} is kept, but {judgement.minimised} has no number here."]
     else:
         lines = [f"Nobody surely keeps {promised}, with {interval}."]
-    if perhaps is not None:
-        settled = "It is too close for any number of episodes to settle"
-        if judgement.settling is not None:
-            settled = f"About {about(judgement.settling)} episodes in all would settle it"
-        lines.append(
-            f"{'Perhaps' if best is None else 'Perhaps cheaper'}: {judgement.numbers(perhaps)}. "
-            f"The mean keeps it, the interval does not. {settled}."
-        )
     by_verdict = Counter(row.verdict for row in rows)
     counts = [f"{by_verdict[each]} {VERDICTS[each][1]}" for each in VERDICTS if by_verdict[each]]
     who = "pairs of scenario and scheduler" if judgement.several else "schedulers"
