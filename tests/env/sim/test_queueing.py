@@ -110,7 +110,7 @@ def test_who_still_runs_from_before_time_0_is_not_idle() -> None:
     simulation = Simulation(known, cluster(4), rules)
     past = trace(known, [(-1.0, 0, 100.0)]).requests
     learn(simulation.state, TraceSample(known, past, past).earlier())
-    list(simulation.play(trace(known, [(10.0, 0, 1.0), (150.0, 0, 1.0)])))
+    list(simulation.play(trace(known, [(10.0, 0, 1.0), (150.0, 0, 1.0)]).requests))
     assert np.flatnonzero(simulation.state.histograms[0]).tolist() == [5]
     assert simulation.state.idle_times[0, 0] == 51.0
 
