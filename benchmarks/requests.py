@@ -27,9 +27,10 @@ from env.sim.declared.funding import Funding, Grant
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.keep_alive_policy import Lru
 from env.sim.declared.ordering import Order
-from env.sim.declared.rules import Rules
+from env.sim.declared.rules import Lease, Rules
 from env.sim.queue.central_queue import update_image
-from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.trace import REQUEST, FunctionProfiles
+from env.workloads.traces.trace_samples import TraceSample
 
 SECONDS_PER_DAY = 86_400.0
 FUNCTIONS = 500
@@ -42,6 +43,7 @@ W_CHANGES = 100_000
 REPEATS = 3
 
 CLUSTER = ClusterConfig(1_000_000, 1e11, 3e10, 1.25e9, (ServerType("s", 8, 0, 0, 1, 8, 16384),))
+UNPAID = Lease(kind="always", charged=False)
 
 UNITS = {
     "requests_per_s": "compiled engine, fcfs and lru",
@@ -56,7 +58,7 @@ UNITS = {
 }
 
 
-def day(requests: int, seed: int = 0, functions: int = FUNCTIONS) -> Trace:
+def day(requests: int, seed: int = 0, functions: int = FUNCTIONS) -> TraceSample:
     """A day whose functions are as different as those of Azure Functions 2019.
 
     Rates follow a power law, executions and memory are lognormal around that trace's medians
@@ -68,14 +70,13 @@ def day(requests: int, seed: int = 0, functions: int = FUNCTIONS) -> Trace:
         execution=rng.lognormal(np.log(0.7), 1.5, functions).clip(0.001, 60.0),
         cold_start=rng.uniform(0.3, 3.0, functions),
         memory=rng.lognormal(np.log(170.0), 0.6, functions).clip(32, 1536).astype(np.int64),
-        parallelism=np.ones(functions, np.int64),
     )
     rates = 1.0 / np.arange(1, functions + 1) ** 1.2
     chunk = np.zeros(requests, REQUEST)
     chunk["time"] = np.sort(rng.uniform(0.0, SECONDS_PER_DAY, requests))
     chunk["function"] = rng.choice(functions, requests, p=rates / rates.sum())
     chunk["duration"] = profiles.execution[chunk["function"]] * rng.lognormal(0.0, 0.4, requests)
-    return Trace(profiles, lambda: chunks_of(chunk))
+    return TraceSample(profiles, lambda: chunks_of(chunk))
 
 
 def chunks_of(requests: np.ndarray) -> Iterator[np.ndarray]:
@@ -118,7 +119,7 @@ class PlainNode:
         return np.inf if left is None else self.clock + left / self.share
 
 
-def play_plain(trace: Trace, cluster: ClusterConfig, limit: int) -> list[float]:
+def play_plain(trace: TraceSample, cluster: ClusterConfig, limit: int) -> list[float]:
     """An event loop with heaps and dictionaries: fcfs and lru, functions of one thread.
 
     Returns:
@@ -229,10 +230,9 @@ def w_change_ns(waiting: int) -> float:
     profiles = day(1).profiles
     requests = np.zeros(waiting, REQUEST)
     requests["function"] = np.arange(waiting) % FUNCTIONS
-    simulation = Simulation(
-        profiles, CLUSTER, Rules.always_up(FuncSched(starve_threshold=1e9), Lru())
-    )
-    given = simulation.play(Trace(profiles, lambda: chunks_of(requests)))
+    rules = Rules(FuncSched(starve_threshold=1e9), lease=UNPAID, keep_alive=Lru())
+    simulation = Simulation(profiles, CLUSTER, rules)
+    given = simulation.play(lambda: chunks_of(requests))
     for _ in chunks_of(requests):
         next(given)
     seconds = best_of(lambda: change_w(simulation.state, W_CHANGES))
@@ -250,18 +250,18 @@ def best_of(play: Callable[[], object]) -> float:
     return float(shortest)
 
 
-def played(trace: Trace, order: Order) -> int:
+def played(trace: TraceSample, order: Order) -> int:
     """Plays a trace in which each function is of another tenant; returns its requests."""
     names = trace.profiles.names
     held = {name: Grant(tickets=1.0 + place % 9) for place, name in enumerate(names)}
-    rules, funding = Rules.always_up(order, Lru()), Funding(tenants=held)
+    rules, funding = Rules(order, lease=UNPAID, keep_alive=Lru()), Funding(tenants=held)
     simulation = Simulation(trace.profiles, CLUSTER, rules, names, funding, listens=False)
     return play_all(simulation, trace)
 
 
-def play_all(simulation: Simulation, trace: Trace) -> int:
+def play_all(simulation: Simulation, trace: TraceSample) -> int:
     """Plays a trace; returns its requests."""
-    for _ in simulation.play(trace):
+    for _ in simulation.play(trace.requests):
         pass
     return int(simulation.state.cluster[0]["finished_workflows"])
 
@@ -269,7 +269,7 @@ def play_all(simulation: Simulation, trace: Trace) -> int:
 def measure(requests: int) -> dict[str, float]:
     """All figures, by the names in `UNITS`."""
     trace = day(requests)
-    queueing = Rules.always_up(Fcfs(), Lru())
+    queueing = Rules(Fcfs(), lease=UNPAID, keep_alive=Lru())
 
     def simulation() -> Simulation:
         return Simulation(trace.profiles, CLUSTER, queueing, listens=False)

@@ -1,4 +1,4 @@
-"""Plays traces of any length under queued dispatch: `simulate` keeps all, `stream` nothing.
+"""Plays traces of any length under queued dispatch: `simulate` keeps all, `Simulation` nothing.
 
 A single function is a workflow of one function. Requests come in chunks, and records are recycled:
 memory is bounded by what waits and runs.
@@ -6,7 +6,7 @@ memory is bounded by what waits and runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,8 @@ from env.sim.queue.central_queue import CHOSEN
 from env.sim.state.block import State
 from env.sim.state.history import DISPATCHED, RUN, listening, runs_of
 from env.sim.state.records import ARRIVING, COMPLETED, ENTRY, NONE
-from env.workloads.traces.trace import FunctionProfiles, Trace, earlier
+from env.workloads.traces.trace import FunctionProfiles
+from env.workloads.traces.trace_samples import TraceSample
 
 CHUNK = 4096
 """Requests that are given to the simulator at a time; they wait there until they arrive."""
@@ -44,24 +45,16 @@ SLOTS = (
 class Requests:
     """What became of K requests, in the order of the trace. Every array is (K,).
 
-    completion = queueing + cold_start + execution, up to rounding.
-
     Attributes:
-        function: index into the profiles.
-        arrival: seconds.
         queueing: seconds in the central queue, after preemptions too.
         cold_start: seconds of all its cold starts.
-        execution: seconds in containers at work.
         completion: seconds from arrival to end, the completion time of the literature.
         node: NUMA node of its last run.
         preemptions: how often it was taken off a node.
     """
 
-    function: np.ndarray
-    arrival: np.ndarray
     queueing: np.ndarray
     cold_start: np.ndarray
-    execution: np.ndarray
     completion: np.ndarray
     node: np.ndarray
     preemptions: np.ndarray
@@ -78,11 +71,8 @@ class Requests:
         ends = runs[runs["outcome"] == COMPLETED]
         ends = ends[np.argsort(ends["wf_id"])]
         return cls(
-            function=ends["declared"],
-            arrival=ends["submission_time"],
             queueing=total("queueing_time"),
             cold_start=total("cold_start_time"),
-            execution=total("execution_time"),
             completion=ends["end_time"] - ends["submission_time"],
             node=ends["node"],
             preemptions=starts - 1,
@@ -90,46 +80,28 @@ class Requests:
 
 
 def simulate(
-    trace: Trace,
+    trace: TraceSample,
     cluster: ClusterConfig,
     rules: Rules,
     warm: Sequence[tuple[int, int]] = (),
-    history: Trace | None = None,
-) -> Requests:
-    """Plays a finite trace to its end.
+) -> np.ndarray:
+    """Plays a finite trace to its end; returns RUN records in the order of their ends.
 
     Args:
-        trace: the requests.
+        trace: the requests; from its history idle times are learned.
         cluster: the hardware.
         rules: how the world works; functions wait centrally.
         warm: containers that are warm at time 0, (NUMA node, function) each.
-        history: earlier requests of the same functions, from which idle times are learned. Their
-            executions are taken to begin on arrival.
 
     Raises:
         InputError: a function needs more memory than any NUMA node has.
     """
-    runs = [np.zeros(0, RUN), *stream(trace, cluster, rules, warm, history)]
-    return Requests.of(np.concatenate(runs))
-
-
-def stream(
-    trace: Trace,
-    cluster: ClusterConfig,
-    rules: Rules,
-    warm: Sequence[tuple[int, int]] = (),
-    history: Trace | None = None,
-) -> Iterator[np.ndarray]:
-    """Plays a trace that may be endless; yields RUN records in the order of their ends.
-
-    Arguments and errors are those of `simulate`.
-    """
     simulation = Simulation(trace.profiles, cluster, rules)
     for node, function in warm:
         simulation.keep_warm(node, function)
-    if history is not None:
-        simulation.learn(history)
-    yield from simulation.play(trace)
+    if simulation.state.idle_times.shape[1]:  # the policy remembers idle times
+        learn(simulation.state, trace.earlier())
+    return np.concatenate([np.zeros(0, RUN), *simulation.play(trace.requests)])
 
 
 def with_slots(state: State, slots: int) -> State:
@@ -153,7 +125,7 @@ def with_slots(state: State, slots: int) -> State:
 
 
 class Simulation:
-    """A trace being played; `stream` in steps, for those who look inside.
+    """A trace being played, which may be endless.
 
     Attributes:
         state: the records; replaced by larger ones when more requests are active than
@@ -222,16 +194,9 @@ class Simulation:
             self.state = with_more_warm(self.state)
         keep_warm(self.state, node, function, memory, 0.0, until)
 
-    def learn(self, history: Trace) -> None:
-        """Fills the histograms of idle times; `history` is before time 0."""
-        if not self.state.idle_times.shape[1]:
-            return  # the policy remembers nothing
-        for chunk in history.requests():
-            learn(self.state, earlier(chunk))
-
-    def play(self, trace: Trace) -> Iterator[np.ndarray]:
+    def play(self, requests: Callable[[], Iterator[np.ndarray]]) -> Iterator[np.ndarray]:
         """Plays all requests; yields RUN records, once for each chunk, if it listens."""
-        for chunk in trace.requests():
+        for chunk in requests():
             for first in range(0, len(chunk), CHUNK):
                 self._give(chunk[first : first + CHUNK])
                 yield from self._play_on()

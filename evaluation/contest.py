@@ -118,7 +118,7 @@ class Contest:
                 continue
             rules, asked = self.rules, tuple(scheduler.asked)
             if not any(kind.ticks for kind in asked):
-                rules = replace(rules, lease=rules.lease.with_all_servers)
+                rules = rules.with_all_servers
             if rules.order is not None:
                 order = scheduler.order or rules.order
                 rules = replace(rules, order=order, placement=scheduler.fit)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import methodcaller
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class PlayedEpisode(FinishedEpisode):
         return self.env.runs
 
 
-def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[Any]]:
+def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric]:
     """Every metric of an evaluation by name: `METRICS`, then its own.
 
     Args:
@@ -82,7 +81,7 @@ def all_metrics(deadlines: Sequence[float], late: float) -> Mapping[str, Metric[
         "transfer": ("data_transfer_time", "time in which their data arrive"),
         "execution": ("execution_time", "time in containers at work"),
     }
-    own: list[Metric[Any]] = [
+    own: list[Metric] = [
         Metric(
             "flow_time_median",
             "median over workflows of last completion - arrival",

@@ -1,7 +1,6 @@
 """The settings of `evaluate.py`, checked."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -10,7 +9,7 @@ from agents.own_rule import RuleCode, code_in
 from env.base.schema import Strict, distinct, short
 from env.score.optimum import OptimumSettings
 from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.rules import HOURLY, Queued, Rules, recovery_where
+from env.sim.declared.rules import HOURLY, Rules
 from env.workloads.source import is_trace
 from evaluation.promise import Promise
 from evaluation.statistics import StatisticsSettings
@@ -95,12 +94,4 @@ class EvaluateSettings(WorldSettings):
     @property
     def rules(self) -> Rules:
         """How the world works; schedulers have orders of their own."""
-        rules = Rules(
-            lease=self.lease,
-            keep_alive=self.keep_alive,
-            changes=self.changes,
-            recovery=recovery_where(self.changes, self.lease, self.recovery),
-        )
-        if not isinstance(self.dispatch, Queued):
-            return rules
-        return replace(rules, order=FIRST_COME, placement="asked", patience=self.dispatch.patience)
+        return self.rules_for(FIRST_COME, "asked")

@@ -45,8 +45,8 @@ def _add_samples(digest: "hashlib._Hash", source: TraceGenerator, episodes: int)
     for numbers in vars(source.recording.invocations).values():
         digest.update(np.asarray(numbers).tobytes())
     for episode in range(episodes):
-        profiles = source.sample(episode).window.profiles
+        profiles = source.sample(episode).profiles
         digest.update(repr(profiles.names).encode())
         times = profiles.execution, profiles.cold_start
-        for array in (*times, profiles.memory, profiles.parallelism):
+        for array in (*times, profiles.memory, np.ones_like(profiles.memory)):
             digest.update(array.tobytes())

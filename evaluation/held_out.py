@@ -72,7 +72,7 @@ class EvaluatedWorld(World):
     @cached_property
     def undecided(self) -> dict[int, float]:
         """J of the episodes in which agents have no choice, by their numbers."""
-        ends = (self.undecided_end(workload, self.cluster) for workload in self.workloads)
+        ends = map(self.undecided_end, self.workloads)
         return {
             number: FinishedEpisode(end, self.objective, None).J
             for number, end in enumerate(ends)

@@ -63,7 +63,7 @@ class Promise:
 
 
 def check_promises(
-    promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric[Any]]
+    promises: Sequence[Promise], minimised: str, metrics: Mapping[str, Metric]
 ) -> None:
     """Refuses promises of what is no metric, and to minimise what is better the higher it is.
 

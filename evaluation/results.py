@@ -49,7 +49,7 @@ COLUMNS: Mapping[str, pa.DataType] = {
 """First columns of results.parquet and their types; metrics follow."""
 
 
-def schema_of(metrics: Mapping[str, Metric[Any]]) -> pa.Schema:
+def schema_of(metrics: Mapping[str, Metric]) -> pa.Schema:
     """Of results.parquet; metrics are the last columns."""
     fields = [pa.field(name, kind) for name, kind in COLUMNS.items()]
     for name, metric in metrics.items():
@@ -95,7 +95,7 @@ def program() -> dict[str, Any]:
 
 
 def check_resume(
-    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric[Any]], keys: Container[Key]
+    folder: Path, run: Mapping[str, Any], metrics: Mapping[str, Metric], keys: Container[Key]
 ) -> None:
     """Refuses to go on with an evaluation if run.json would be another one now.
 
@@ -133,12 +133,12 @@ def read_run(folder: Path, argument: str) -> dict[str, Any]:
     return run
 
 
-def metrics_of(run: Mapping[str, Any]) -> Mapping[str, Metric[Any]]:
+def metrics_of(run: Mapping[str, Any]) -> Mapping[str, Metric]:
     """Every metric of an evaluation, by name, from its run.json."""
     return all_metrics(run["config"]["slo"], run["config"]["late"])
 
 
-def read_results(folder: Path, metrics: Mapping[str, Metric[Any]] | None = None) -> pd.DataFrame:
+def read_results(folder: Path, metrics: Mapping[str, Metric] | None = None) -> pd.DataFrame:
     """`results.parquet` of a finished evaluation: `COLUMNS`, then these metrics, or what there is.
 
     Raises:
@@ -192,7 +192,7 @@ class ResultsWriter:
         folder: Path,
         run: Mapping[str, Any],
         keys: Iterable[Key],
-        metrics: Mapping[str, Metric[Any]],
+        metrics: Mapping[str, Metric],
     ) -> None:
         self._folder = folder
         self._position = {key: position for position, key in enumerate(keys)}
@@ -239,7 +239,7 @@ class ResultsWriter:
         return read_results(self._folder)
 
 
-def read_rows(folder: Path, metrics: Mapping[str, Metric[Any]]) -> list[Row]:
+def read_rows(folder: Path, metrics: Mapping[str, Metric]) -> list[Row]:
     """What has been played of an evaluation, finished or not.
 
     Raises:

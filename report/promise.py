@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,7 +71,7 @@ class Judgement:
 
     promises: tuple[Promise, ...]
     minimised: str
-    metrics: Mapping[str, Metric[Any]]
+    metrics: Mapping[str, Metric]
     confidence: float
     rows: list[Judged]
     best: Judged | None
@@ -96,7 +95,7 @@ def judge(
     results: pd.DataFrame,
     promises: Sequence[Promise],
     minimised: str,
-    metrics: Mapping[str, Metric[Any]],
+    metrics: Mapping[str, Metric],
     confidence: float,
 ) -> Judgement:
     """Judges every policy in every scenario, by rows of results.parquet."""

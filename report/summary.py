@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -78,7 +78,7 @@ class Summary:
     measure: str
     first: str
     kinds: dict[str, Kind]
-    metrics: dict[str, Metric[Any]]
+    metrics: dict[str, Metric]
     confidence: float
     results: pd.DataFrame
     overall: tuple[PolicySummary, ...] = ()
@@ -218,9 +218,7 @@ class Summary:
         return f"not sure yet, about {episodes} would settle it"
 
 
-def summarise(
-    results: pd.DataFrame, metrics: Mapping[str, Metric[Any]], confidence: float
-) -> Summary:
+def summarise(results: pd.DataFrame, metrics: Mapping[str, Metric], confidence: float) -> Summary:
     """Summarises the rows of results.parquet.
 
     The measure is the baseline with the lowest mean J over all scenarios; without baselines the

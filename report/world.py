@@ -24,7 +24,7 @@ TERMS = {
 }
 """Of J, by their weights."""
 
-Metrics = Mapping[str, Metric[Any]]
+Metrics = Mapping[str, Metric]
 Scenarios = Mapping[str, Mapping[str, Any]]
 """Of run.json: the swept keys and their values, by the name of the scenario."""
 

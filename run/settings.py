@@ -10,10 +10,7 @@ from env.learn.actions import MOST_ENVIRONMENTS
 from env.learn.layouts import AgentsConfig
 from env.learn.training_episodes import Variation
 from env.score.reward import Objective
-from env.sim.declared.keep_alive_policy import KeepAlivePolicy
-from env.sim.declared.recovery import Recovery
-from env.sim.declared.rules import Dispatch, Lease
-from env.sim.declared.server_changes import Changes
+from env.sim.declared.rules import RuleGroups
 from run.composing import TRAINING_WORLD
 
 Address = Annotated[str, Field(pattern=r"^(auto|(ray://)?[^\s/]+:\d{1,5})$")]
@@ -262,7 +259,7 @@ class HeldOutSettings(Strict):
     share: Annotated[float, Field(gt=0, le=1)]
 
 
-class WorldSettings(Strict):
+class WorldSettings(RuleGroups):
     """Settings of both `train.py` and `evaluate.py`; plain groups are checked when built."""
 
     name: RunName | None
@@ -271,11 +268,6 @@ class WorldSettings(Strict):
     cluster: dict[str, Any]
     workflow: dict[str, Any]
     workload: dict[str, Any]
-    dispatch: Dispatch
-    lease: Lease
-    keep_alive: KeepAlivePolicy
-    changes: Changes
-    recovery: Recovery
 
     @model_validator(mode="after")
     def _something_to_lower(self) -> Self:

@@ -26,7 +26,7 @@ from env.sim.declared.rules import Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import need_of, suits
 from env.sim.view.raw_env import RawEnv
-from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.trace import REQUEST, FunctionProfiles
 from env.workloads.traces.trace_samples import TraceSample
 from tests.env.small import ten_second_bins
 from tests.episodes import begun
@@ -173,15 +173,12 @@ def trace(order: str = "rr", lease: str = "always free", **others: Any) -> RawEn
         execution=np.array([2.0, 8.0, 1.0]),
         cold_start=np.array([1.0, 3.0, 1.0]),
         memory=np.array([1024, 2048, 128]),
-        parallelism=np.array([1, 2, 1]),
     )
     often = [(20.0 * k, 0, 1.0 + 0.5 * (k % 3)) for k in range(20)]
     seldom = [(25.0 + 70.0 * k, 1, 8.0 + k) for k in range(5)] + [(26.0, 1, 9.0), (27.0, 1, 7.0)]
     window = np.array(sorted([*often, *seldom, *((100.0, 1, 6.0),) * 6]), REQUEST)
     history = np.array([(-100.0 + 20.0 * k, 0, 1.0) for k in range(4)], REQUEST)
-    sample = TraceSample(
-        Trace(profiles, lambda: iter([window])), Trace(profiles, lambda: iter([history])), "made up"
-    )
+    sample = TraceSample(profiles, lambda: iter([window]), lambda: iter([history]))
     rules = Rules(ORDERS[order], lease=LEASES[lease], keep_alive=KEPT["hybrid histogram"], **others)
     episode = Episode(sample.episode(SPEED), CLUSTER, rules)
     return played(RawEnv.of(episode, record=True))

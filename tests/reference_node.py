@@ -5,12 +5,14 @@ answered by projecting the node again from its clock. Shares no code with the si
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate
 from typing import NamedTuple
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
+from env.sim.declared.keep_alive_policy import HybridHistogram
 
 
 @dataclass(eq=False)
@@ -297,3 +299,33 @@ class Node:
             self.admitted.append(job)
             self.hold(job, 1)
         return fits
+
+
+def window(
+    policy: HybridHistogram, times: Sequence[float], forecast: Callable[[Sequence[float]], float]
+) -> tuple[float, float]:
+    """Seconds from the last end to a start ahead, and to the end of keeping."""
+    if len(times) < policy.least_idle_times:
+        return 0.0, policy.fixed_keep
+    places = [int(time / policy.bin) for time in times]
+    counts = [places.count(place) for place in range(policy.bins)]
+    inside = sum(counts)
+    if len(times) - inside > policy.most_out_of_bounds * len(times):
+        middle, margin = forecast(times), policy.forecast_margin
+        return middle * (1 - margin), middle * (1 + margin)
+    mean = inside / policy.bins
+    deviation = math.sqrt(sum((count - mean) ** 2 for count in counts) / policy.bins)
+    if deviation < policy.least_variation * mean:
+        return 0.0, policy.fixed_keep
+    head = percentile_bin(counts, policy.prewarm_percentile)
+    tail = percentile_bin(counts, policy.keep_percentile)
+    begin, end = head * policy.bin, (tail + 1) * policy.bin
+    return begin * (1 - policy.margin), end * (1 + policy.margin)
+
+
+def percentile_bin(counts: Sequence[int], percentile: float) -> int:
+    """The first bin up to which that share of all counts was reached."""
+    rank = sum(counts) * percentile / 100
+    return next(
+        place for place, total in enumerate(accumulate(counts)) if total >= rank and total > 0
+    )

@@ -8,7 +8,7 @@ is `Node`; what joins them into a world is here. Shares no code with the engine.
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import accumulate, count
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from env.sim.declared.episode import Episode
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.declared.ordering import FIRST_COME, declared_functions
-from tests.reference_node import Idle, Image, Job, Node, Server
+from tests.reference_node import Idle, Image, Job, Node, Server, window
 
 COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING = range(5)
 STARVATION, LEASE_END, PATIENCE, DECISION = range(5, 9)
@@ -128,7 +128,8 @@ class ReferenceWorld:
         if not self.active(image) and not math.isnan(image.last_end):
             image.idle_times.append(self.now - image.last_end)
             if isinstance(self.rules.keep_alive, HybridHistogram):
-                image.window = self.window(self.rules.keep_alive, image.idle_times)
+                policy = self.rules.keep_alive
+                image.window = window(policy, image.idle_times, self.forecast)
         self.join(job)
 
     def join(self, job: Job) -> None:
@@ -395,32 +396,6 @@ class ReferenceWorld:
         expires = image.last_end + image.window[1]
         if most is not None and room[most] >= image.memory and expires > self.now:
             self.keep(most, image, image.memory, self.now + image.cold_start, expires)
-
-    def window(self, policy: HybridHistogram, times: Sequence[float]) -> tuple[float, float]:
-        """Seconds from the last end to a start ahead, and to the end of keeping."""
-        if len(times) < policy.least_idle_times:
-            return 0.0, policy.fixed_keep
-        places = [int(time / policy.bin) for time in times]
-        counts = [places.count(place) for place in range(policy.bins)]
-        inside = sum(counts)
-        if len(times) - inside > policy.most_out_of_bounds * len(times):
-            forecast, margin = self.forecast(times), policy.forecast_margin
-            return forecast * (1 - margin), forecast * (1 + margin)
-        mean = inside / policy.bins
-        deviation = math.sqrt(sum((count - mean) ** 2 for count in counts) / policy.bins)
-        if deviation < policy.least_variation * mean:
-            return 0.0, policy.fixed_keep
-        head = self.percentile_bin(counts, policy.prewarm_percentile)
-        tail = self.percentile_bin(counts, policy.keep_percentile)
-        begin, end = head * policy.bin, (tail + 1) * policy.bin
-        return begin * (1 - policy.margin), end * (1 + policy.margin)
-
-    def percentile_bin(self, counts: Sequence[int], percentile: float) -> int:
-        """The first bin up to which that share of all counts was reached."""
-        rank = sum(counts) * percentile / 100
-        return next(
-            place for place, total in enumerate(accumulate(counts)) if total >= rank and total > 0
-        )
 
 
 def jobs_of(episode: Episode) -> list[Job]:

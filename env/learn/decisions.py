@@ -136,7 +136,7 @@ class Decisions:
         types = state.servers["type"][state.nodes["server"]]
         first = self._envs.first_node[env]
         first[1:] = np.bincount(types, minlength=len(first) - 1).cumsum()
-        self._envs.cursor[env] = 0
+        self._envs.episodes[env]["cursor"] = 0
 
 
 @lru_cache
@@ -193,11 +193,11 @@ def look(envs: Environments, env: int) -> None:
     episode[env].reached = reached
     if episode[env].kind == DONE:
         return
-    trace, cursor = envs.trace[env], envs.cursor[env]
+    trace = envs.trace[env]
     if len(trace) > 0:
-        while trace[cursor[0] + 1, 0] <= state.cluster[0].time:
-            cursor[0] += 1
-        before, reference = trace[cursor[0], 1], trace[len(trace) - 1, 1]
+        while trace[episode[env].cursor + 1, 0] <= state.cluster[0].time:
+            episode[env].cursor += 1
+        before, reference = trace[episode[env].cursor, 1], trace[len(trace) - 1, 1]
         write_critic(state, episode[env].cheapest, reached, before, reference, envs.critic[env])
     if episode[env].kind == PLACE:
         look_at_nodes(state, envs, env)

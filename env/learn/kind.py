@@ -34,6 +34,7 @@ EPISODE = np.dtype(
         ("potential", np.float64),  # when rewards were last given
         ("reached", np.float64),  # the potential now
         ("kind", np.int64),  # of the decision that is due, as `play` returns it; or DONE
+        ("cursor", np.int64),  # of `trace` the last row that is not after the present
         ("rests", np.int64),  # 1: its end has been reported, the next one begins in the next step
     ]
 )
@@ -54,7 +55,6 @@ class Environments(NamedTuple):
     critic: np.ndarray  # float32 (E, V), CRITIC_FEATURES
     able: np.ndarray  # int64 (E, T), 1: the server type has room for the function, and may bid
     trace: np.ndarray  # float64 (E, D, 2), time and potential of the reference; (E, 0, 2): unknown
-    cursor: np.ndarray  # int64 (E, 1), its last row that is not after the present
     window: np.ndarray  # int64 (E, F), scratch of the next two
     functions: np.ndarray  # float32 (E, F, G), FUNCTION_FEATURES
     edges: np.ndarray  # float32 (E, F, F), see env/learn/workflow_window.py

@@ -140,7 +140,6 @@ class Layout:
             critic=np.zeros((each, len(CRITIC_FEATURES)), np.float32),
             able=np.zeros((each, types), np.int64),
             trace=np.zeros((each, functions + 1 if self._see_future else 0, 2)),
-            cursor=np.zeros((each, 1), np.int64),
             window=np.zeros((each, window), np.int64),
             functions=np.zeros((each, window, len(FUNCTION_FEATURES)), np.float32),
             edges=np.zeros((each, window, window), np.float32),

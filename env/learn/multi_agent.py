@@ -87,7 +87,7 @@ class ServerlessEnv(MultiAgentEnv):
                 leaves the agents no choice. Then nothing has changed.
         """
         workload = validated(ResetOptions, options or {}, "options").workload
-        if workload and self.world.undecided_end(workload, self.world.cluster) is not None:
+        if workload and self.world.undecided_end(workload) is not None:
             raise InputError("options: workload: leaves the agents no choice")
         batch = self._batch or Batch(self.world, 1, self.world.seed, *self._stream, apart=True)
         batch.restart([seed], workload)

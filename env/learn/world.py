@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, InstanceOf, model_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict, validated
+from env.base.schema import validated
 from env.learn.actions import LARGEST_SEED
 from env.learn.layouts import AgentsConfig, Layout
 from env.learn.scaler import scaler_of
@@ -17,18 +17,17 @@ from env.score.reward import Objective
 from env.sim.assembly.build import build
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.recovery import Recovery
-from env.sim.declared.rules import Dispatch, Immediate, Lease, Queued, Rules, recovery_where
+from env.sim.declared.rules import Dispatch, Immediate, Lease, Queued, RuleGroups
 from env.sim.declared.server_changes import NO_CHANGES, Changes
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE
 
 
-class WorldConfig(Strict):
+class WorldConfig(RuleGroups):
     """What a `World` is made of: config groups, and the seed of the training episodes."""
 
     cluster: dict[str, Any]
@@ -98,20 +97,12 @@ class World(TrainingEpisodes):
                 )
             tenants = tuple(funding.tenants)
         self.tenants = tenants
-        queued = groups.dispatch if isinstance(groups.dispatch, Queued) else None
-        self.rules = Rules(
-            order=(self.agents.order or FIRST_COME) if queued else None,
-            placement=self.agents.placement,
-            patience=queued.patience if queued else None,
-            lease=groups.lease if self.agents.scaler else groups.lease.with_all_servers,
-            keep_alive=groups.keep_alive,
-            changes=groups.changes,
-            recovery=recovery_where(groups.changes, groups.lease, groups.recovery),
-        )
+        rules = groups.rules_for(self.agents.order or FIRST_COME, self.agents.placement)
+        self.rules = rules if self.agents.scaler else rules.with_all_servers
         self.layout = Layout(self.agents, self.objective, self.largest_cluster, tenants, self.asked)
 
-    def undecided_end(self, workload: EpisodeWorkload, cluster: ClusterConfig) -> State | None:
+    def undecided_end(self, workload: EpisodeWorkload) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""
-        state = build(Episode(workload, cluster, self.rules, asked=self.asked))
+        state = build(Episode(workload, self.cluster, self.rules, asked=self.asked))
         queue = self.layout.environments(state, 0).queue[0]
         return state if play_to_choice(state, queue) == DONE else None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,18 +23,17 @@ from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State
 from env.sim.state.records import FINISHED
 
-Episode = TypeVar("Episode")
 Better = Literal["lower", "higher"] | None
 Shown = Literal["number", "share", "count"]
 
 
 @dataclass(frozen=True)
-class Metric(Generic[Episode]):
+class Metric:
     """A number that every episode has."""
 
     name: str  # of the column; words joined by underscores
     formula: str  # for readers
-    compute: Callable[[Episode], float]  # for programs; NaN where the episode has no such number
+    compute: Callable[[Any], float]  # for programs; NaN where the episode has no such number
     unit: str = ""  # "" for ratios and counts
     better: Better = "lower"  # which values are better; None where neither is
     shown: Shown = "number"  # a share in percent, a count without decimals
@@ -46,7 +45,7 @@ class Metric(Generic[Episode]):
         return f"{words} ({self.unit})" if self.unit else words
 
 
-METRICS: dict[str, Metric[FinishedEpisode]] = {}
+METRICS: dict[str, Metric] = {}
 """By name, the most telling ones first: narrow tables leave out the last."""
 
 

@@ -9,10 +9,10 @@ import pytest
 from agents.order.fcfs import Fcfs
 from benchmarks import simulator
 from benchmarks.requests import CLUSTER, day, play_plain
-from benchmarks.trace_player import simulate
+from benchmarks.trace_player import Requests, simulate
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.keep_alive_policy import Lru
-from env.sim.declared.rules import Rules
+from tests.env.small import always_up
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_plain_loop_has_the_same_completion_times(memory: int) -> None:
     )
     trace = day(3000)
     crowded = type(trace)(trace.profiles, lambda: map(_faster, trace.requests()))
-    played = simulate(crowded, small, Rules.always_up(Fcfs(), Lru()))
+    played = Requests.of(simulate(crowded, small, always_up(Fcfs(), Lru())))
     assert play_plain(crowded, small, 3000) == played.completion.tolist()
 
 

@@ -4,7 +4,9 @@ from typing import Any
 
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.keep_alive_policy import HybridHistogram
+from env.sim.declared.keep_alive_policy import HybridHistogram, KeepAlivePolicy
+from env.sim.declared.ordering import Order
+from env.sim.declared.rules import Lease, Placement, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 
 SPEED = 1_000
@@ -14,6 +16,14 @@ SPEED = 1_000
 def cluster_of(*servers: ServerType, speed: int = SPEED, **others: Any) -> ClusterConfig:
     """Links move 1e9 bytes a second; `others` are fields of `ClusterConfig`."""
     return ClusterConfig(speed, 1e9, 1e9, 1e9, servers, **others)
+
+
+def always_up(
+    order: Order, keep_alive: KeepAlivePolicy, placement: Placement = "worst_fit"
+) -> Rules:
+    """Functions wait centrally, all servers are up from the start, and nothing is paid."""
+    lease = Lease(kind="always", charged=False)
+    return Rules(order, placement, lease=lease, keep_alive=keep_alive)
 
 
 def functions(

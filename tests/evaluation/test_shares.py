@@ -12,11 +12,10 @@ from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import NoKeepAlive
-from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
-from tests.env.small import held
+from tests.env.small import always_up, held
 from tests.episodes import begun
 from tests.recorded_worlds import FUNDING
 
@@ -49,7 +48,7 @@ def finished(
         templates,
         CLUSTER,
         tenants=tenants,
-        rules=Rules.always_up(player.order, NoKeepAlive()),
+        rules=always_up(player.order, NoKeepAlive()),
         images=Images.by_name(templates, 0.0),
         funding=funding,
         turns_seed=1,

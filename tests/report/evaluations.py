@@ -25,7 +25,7 @@ WIDE = 400
 DEADLINES, LATE = (2.0, 5.0), 100.0
 
 
-def metrics_of_rows() -> Mapping[str, Metric[Any]]:
+def metrics_of_rows() -> Mapping[str, Metric]:
     """What is known of an evaluation's episodes, by name."""
     return all_metrics(DEADLINES, LATE)
 

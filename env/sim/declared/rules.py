@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal, Self, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -90,11 +90,6 @@ class Lease(Strict):
         if self.spot is not None:
             servers["step_price"][self.spot.servers(cluster)] *= self.spot.price
 
-    @property
-    def with_all_servers(self) -> Self:
-        """The same where nobody scales."""
-        return self.model_copy(update={"autoscale": None})
-
 
 HOURLY = Lease()
 NO_KEEP_ALIVE = NoKeepAlive()
@@ -130,17 +125,6 @@ class Rules:
     changes: Changes = NO_CHANGES
     recovery: Recovery | None = None
 
-    @classmethod
-    def always_up(
-        cls,
-        order: Order,
-        keep_alive: KeepAlivePolicy,
-        placement: Placement = "worst_fit",
-    ) -> Rules:
-        """Functions wait centrally, all servers are up from the start, and nothing is paid."""
-        lease = Lease(kind="always", charged=False)
-        return cls(order, placement, lease=lease, keep_alive=keep_alive)
-
     def __post_init__(self) -> None:
         if self.lease.autoscale is not None and self.servers_change:
             raise InputError(
@@ -169,6 +153,11 @@ class Rules:
         return options
 
     @property
+    def with_all_servers(self) -> Rules:
+        """The same where nobody scales."""
+        return replace(self, lease=self.lease.model_copy(update={"autoscale": None}))
+
+    @property
     def servers_change(self) -> bool:
         """Whether servers change by themselves."""
         return self.changes.kind != "none" or self.lease.spot is not None
@@ -179,9 +168,23 @@ class Rules:
         return not isinstance(self.keep_alive, NoKeepAlive)
 
 
-def recovery_where(changes: Changes, lease: Lease, recovery: Recovery) -> Recovery | None:
-    """What becomes of killed functions, in a world in which there can be some."""
-    return recovery if Rules(lease=lease, changes=changes).servers_change else None
+class RuleGroups(Strict):
+    """The config groups that say how a world works; conf/ explains each."""
+
+    dispatch: Dispatch
+    lease: Lease
+    keep_alive: KeepAlivePolicy
+    changes: Changes
+    recovery: Recovery
+
+    def rules_for(self, order: Order, placement: Placement) -> Rules:
+        """How the world works; order and placement are those of a central queue, if any."""
+        rules = Rules(lease=self.lease, keep_alive=self.keep_alive, changes=self.changes)
+        if rules.servers_change:
+            rules = replace(rules, recovery=self.recovery)
+        if not isinstance(self.dispatch, Queued):
+            return rules
+        return replace(rules, order=order, placement=placement, patience=self.dispatch.patience)
 
 
 DEFAULT_RULES = Rules()

@@ -99,7 +99,6 @@ def annotate_functions(
         execution=recording.invocations.mean_duration,
         cold_start=cold_factor * hello_world,
         memory=memory,
-        parallelism=np.ones(len(memory), np.int64),
     )
     counts = {
         "memory drawn": int(missing.sum()),

@@ -1,9 +1,5 @@
-"""A trace: requests of single functions over time, and profiles of the functions.
+"""A trace: requests of single functions over time, and profiles of the functions."""
 
-It may be endless: requests come in chunks.
-"""
-
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +7,6 @@ import numpy as np
 from env.base.errors import InputError
 from env.sim.declared.bounds import LARGEST_WORK
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.state.queue_records import EARLIER
 
 SAMPLE_KEY, REQUESTS_KEY, ANNOTATION_KEY = 0, 1, 2
 """First word of every spawn key: draws from one seed are independent by it."""
@@ -29,21 +24,19 @@ REQUEST = np.dtype(
 
 @dataclass(frozen=True, eq=False)
 class FunctionProfiles:
-    """What schedulers may know of J functions before they run. Entry j is function j.
+    """What schedulers may know of J functions of one thread before they run. Entry j is function j.
 
     Attributes:
         names: what reports call them.
         execution: float64 (J,), E(j): mean seconds of execution at full speed, above 0.
         cold_start: float64 (J,), D(j): seconds to start a container of its image, at least 0.
         memory: int64 (J,), R(j): MB of a container, at least 1.
-        parallelism: int64 (J,), threads of execution, at least 1.
     """
 
     names: tuple[str, ...]
     execution: np.ndarray
     cold_start: np.ndarray
     memory: np.ndarray
-    parallelism: np.ndarray
 
     def operations(self, function: np.ndarray, seconds: np.ndarray, core_speed: int) -> np.ndarray:
         """int64 (K,), work of executions of some functions that take some time at full speed.
@@ -51,7 +44,7 @@ class FunctionProfiles:
         Raises:
             InputError: it is more than can be counted.
         """
-        work = np.maximum(1, np.rint(seconds * core_speed * self.parallelism[function]))
+        work = np.maximum(1, np.rint(seconds * core_speed))
         if len(work) and work.max() > LARGEST_WORK:
             name = self.names[function[np.argmax(work)]]
             raise InputError(
@@ -68,7 +61,7 @@ class FunctionProfiles:
                 name,
                 work[[j]],
                 self.memory[[j]],
-                self.parallelism[[j]],
+                np.ones(1, np.int64),
                 NO_EDGES,
                 NO_EDGES,
                 function_names=(name,),
@@ -76,25 +69,3 @@ class FunctionProfiles:
             )
             for j, name in enumerate(self.names)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """Requests of functions.
-
-    Attributes:
-        profiles: of the functions.
-        requests: each call gives an iterator over the same requests from the beginning: chunks of
-            `REQUEST` records of any length, ascending in time.
-    """
-
-    profiles: FunctionProfiles
-    requests: Callable[[], Iterator[np.ndarray]]
-
-
-def earlier(requests: np.ndarray) -> np.ndarray:
-    """EARLIER (K,), the executions of `REQUEST` records, which are taken to begin on arrival."""
-    executions = np.zeros(len(requests), EARLIER)
-    executions["image"], executions["begin"] = requests["function"], requests["time"]
-    executions["end"] = requests["time"] + requests["duration"]
-    return executions

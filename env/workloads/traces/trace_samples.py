@@ -1,7 +1,7 @@
 """Samples of traces: what a group `workload` with a `source` describes, ready to be played."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -14,15 +14,16 @@ from env.base.schema import Strict, validated
 from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.images import NOTHING_EARLIER, Images
+from env.sim.declared.images import Images
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.queue_records import EARLIER
 from env.workloads.assumptions import Summary, in_words, summary
 from env.workloads.generator import turns_seed
 from env.workloads.traces.azure import Azure2019, Azure2021
 from env.workloads.traces.azure_like import AzureLike
 from env.workloads.traces.profiles import ProfileRules, annotate_functions, largest_memory
 from env.workloads.traces.sampling import Sampling, choose_functions, play
-from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, Trace, earlier
+from env.workloads.traces.trace import REQUEST, SAMPLE_KEY, FunctionProfiles
 from env.workloads.traces.trace_recording import SECONDS_PER_MINUTE, Recording
 
 TRAINING_SEEDS = 2**32
@@ -46,28 +47,33 @@ class TraceConfig(Strict):
 
 @dataclass(frozen=True)
 class TraceSample:
-    """A sample, ready to be played.
+    """A sample, ready to be played; it may be endless.
+
+    Each call of `requests` or `history` gives an iterator over the same requests from the
+    beginning: chunks of `REQUEST` records of any length, ascending in time.
 
     Attributes:
-        window: what is played, from time 0.
-        history: requests of the same functions before the window, at negative times: what a policy
-            may have learnt from.
+        profiles: of the functions.
+        requests: what is played, from time 0.
+        history: requests of the same functions before, at negative times: what a policy may have
+            learnt from.
         report: what became of the trace, a line to print.
         tenants: the tenant of each function; empty: there are no tenants.
         turns_seed: of the draws of an order in which tenants take turns.
     """
 
-    window: Trace
-    history: Trace
-    report: str
+    profiles: FunctionProfiles
+    requests: Callable[[], Iterator[np.ndarray]]
+    history: Callable[[], Iterator[np.ndarray]] = lambda: iter(())
+    report: str = ""
     tenants: tuple[str, ...] = ()
     turns_seed: int = 0
 
     def episode(self, core_speed: int) -> EpisodeWorkload:
         """The window as workflows of one function each, with the work that is drawn."""
-        profiles = self.window.profiles
+        profiles = self.profiles
         templates = profiles.templates(core_speed)
-        requests = np.concatenate([np.zeros(0, REQUEST), *self.window.requests()])
+        requests = np.concatenate([np.zeros(0, REQUEST), *self.requests()])
         functions = requests["function"].tolist()
         work = profiles.operations(requests["function"], requests["duration"], core_speed)
         # Each tenant has one ticket.
@@ -76,15 +82,19 @@ class TraceSample:
             arrival_times=tuple(requests["time"].tolist()),
             templates=tuple(templates[function] for function in functions),
             work=tuple(work.tolist()),
-            images=Images.by_name(templates, profiles.cold_start, self._earlier),
+            images=Images.by_name(templates, profiles.cold_start, self.earlier),
             tenants=tuple(self.tenants[function] for function in functions) if self.tenants else (),
             funding=validated(Funding, grants, "workload.tenants") if self.tenants else None,
             turns_seed=self.turns_seed,
         )
 
-    def _earlier(self) -> np.ndarray:
-        """EARLIER (K,), the executions of the history."""
-        return np.concatenate([NOTHING_EARLIER, *map(earlier, self.history.requests())])
+    def earlier(self) -> np.ndarray:
+        """EARLIER (K,), the executions of the history, which are taken to begin on arrival."""
+        requests = np.concatenate([np.zeros(0, REQUEST), *self.history()])
+        executions = np.zeros(len(requests), EARLIER)
+        executions["image"], executions["begin"] = requests["function"], requests["time"]
+        executions["end"] = requests["time"] + requests["duration"]
+        return executions
 
 
 class TraceGenerator:
@@ -121,7 +131,7 @@ class TraceGenerator:
         if index > 0:
             seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1)[0])
         sample = sample_recording(self.recording, self.config.model_copy(update={"seed": seed}))
-        if next(sample.window.requests(), None) is None:
+        if next(sample.requests(), None) is None:
             ratio = self.config.sampling.ratio
             raise _nothing_arrives(ratio, f"episode {index} of seed {self.config.seed}")
         return sample
@@ -180,7 +190,7 @@ class TraceGenerator:
 
     def evaluation_templates(self, index: int) -> tuple[WorkflowTemplate, ...]:
         """All functions that can be asked for in the held-out episode number `index`."""
-        return self.sample(index).window.profiles.templates(self._core_speed)
+        return self.sample(index).profiles.templates(self._core_speed)
 
     def evaluation_episode(self, index: int) -> EpisodeWorkload:
         """Held-out episode number `index`: always the same for the config's seed."""
@@ -217,8 +227,9 @@ def sample_recording(recording: Recording, config: TraceConfig) -> TraceSample:
     minutes = partial(play, sample.invocations, sampling, seed=seed)
     begin = 0 if sampling.history is None else max(0, sampling.start - sampling.history)
     return TraceSample(
-        window=Trace(profiles, partial(minutes, sampling.start, sampling.end)),
-        history=Trace(profiles, partial(minutes, begin, sampling.start)),
+        profiles,
+        requests=partial(minutes, sampling.start, sampling.end),
+        history=partial(minutes, begin, sampling.start),
         report=_report(recording, sample, sampling, counts),
         tenants=_tenants(sample, config.tenants),
         turns_seed=turns_seed(np.random.SeedSequence(seed)),

@@ -26,6 +26,7 @@ from env.workloads.traces.trace_samples import TRAINING_SEEDS
 from tests.env.learn.test_actions import refused
 from tests.env.learn.test_tenant_agents import any_row, played
 from tests.env.sim.test_queueing import profiles
+from tests.env.small import always_up
 from tests.env.worlds import TRACE, world
 
 UNIT = 5000
@@ -49,7 +50,6 @@ def crowd(seed: int, requests: int = 300) -> EpisodeWorkload:
         execution=rng.uniform(0.2, 2.0, 8),
         cold_start=rng.uniform(0.0, 3.0, 8),
         memory=UNIT * rng.integers(1, 4, 8),
-        parallelism=np.ones(8, np.int64),
     )
     times = np.sort(rng.uniform(0, requests / 2, requests))
     function = rng.integers(0, 8, requests)
@@ -146,7 +146,7 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
     objective = Objective(time_weight=0, cost_weight=0, completion_weight=1)
     layout = Layout(config, objective, cluster, see_future=False)
     assert config.queue is not None
-    raw = RawEnv.of(Episode(workload, cluster, Rules.always_up(config.queue, Lru())))
+    raw = RawEnv.of(Episode(workload, cluster, always_up(config.queue, Lru())))
     decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []
     actions = [0, 2]

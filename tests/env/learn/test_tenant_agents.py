@@ -16,12 +16,12 @@ from env.score.reward import Objective
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ServerType
 from env.sim.declared.keep_alive_policy import NoKeepAlive
-from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.queue.sharing import share_error
 from env.sim.view.raw_env import RawEnv
 from tests.env import small
 from tests.env.learn.test_actions import refused
+from tests.env.small import always_up
 from tests.env.worlds import TENANTS, world
 
 Act = Callable[[str, Observation], int]
@@ -61,7 +61,7 @@ def test_an_instance_by_hand() -> None:
     assert list(layout.agents) == ["tenant_a", "tenant_b"]
     templates = [chain(4.0), *[chain(1.0)] * 4]
     workload = arriving([0.0, 1.0, 1.0, 1.0, 9.0], templates, "aaaba", a=3.0, b=1.0)
-    raw = RawEnv.of(Episode(workload, cluster, Rules.always_up(own, NoKeepAlive())))
+    raw = RawEnv.of(Episode(workload, cluster, always_up(own, NoKeepAlive())))
     decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []
     names: list[str] = []

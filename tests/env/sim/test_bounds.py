@@ -14,14 +14,13 @@ from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import Fixed, Lru
-from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.recording import episode_of
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import FunctionProfiles
 from tests.documents import refused_in_a_line
 from tests.env.sim.test_sharing import env_of, order
-from tests.env.small import chain, cluster_of, held
+from tests.env.small import always_up, chain, cluster_of, held
 from tests.episodes import end
 
 KIND = ServerType("s", 1, 1.0, 1.0, 1, 4, 1000)
@@ -49,7 +48,7 @@ def test_names_that_no_file_could_have(name: str) -> None:
 
 
 FAST = replace(CLUSTER, single_core_speed=2**53)
-PROFILES = FunctionProfiles(("F",), *np.ones((4, 1)))
+PROFILES = FunctionProfiles(("F",), *np.ones((3, 1)))
 TOO_LARGE: dict[str, tuple[Callable[[], Any], str]] = {
     **{
         f"{field} {value}": (
@@ -145,7 +144,7 @@ def test_what_the_memory_of_the_machine_does_not_hold(monkeypatch: pytest.Monkey
     cluster = replace(CLUSTER, server_types=(replace(KIND, count=20),))
     newest = "are for 2000000 records 'newest' (NUMA nodes x images)"
     with refused_in_a_line("an episode needs ", "of which the machine has 0.01: ", newest):
-        RawEnv([0.0], [template], cluster, rules=Rules.always_up(Fcfs(), Lru()), images=images)
+        RawEnv([0.0], [template], cluster, rules=always_up(Fcfs(), Lru()), images=images)
 
 
 def test_the_table_of_warm_containers_grows_with_what_is_warm() -> None:
@@ -153,6 +152,6 @@ def test_the_table_of_warm_containers_grows_with_what_is_warm() -> None:
     cluster = replace(CLUSTER, server_types=(replace(KIND, count=1300, memory=262_144),))
     template = two()
     images = Images(np.ones(1), {template: np.zeros(2, int)})
-    rules = Rules.always_up(RoundRobin(time_slice=1.0), Lru())
+    rules = always_up(RoundRobin(time_slice=1.0), Lru())
     env = RawEnv([0.0] * 5, [template] * 5, cluster, rules=rules, images=images)
     assert env.done and env.state.block.nbytes < 10**7

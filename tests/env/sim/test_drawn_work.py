@@ -16,7 +16,7 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from tests.env.small import chain, cluster_of, functions
+from tests.env.small import always_up, chain, cluster_of, functions
 from tests.episodes import begun
 
 ALL = Objective(time_weight=1, cost_weight=1, completion_weight=1)
@@ -129,7 +129,7 @@ def second_to_go(name: str, drawn: Sequence[int]) -> int:
     assert order is not None
     first = single(3_000, 1000)
     images = Images.by_name([first, *WAITING], 0.5)
-    rules, work = Rules.always_up(order, Rules().keep_alive), [3_000, *drawn]
+    rules, work = always_up(order, Rules().keep_alive), [3_000, *drawn]
     templates = [first, *WAITING]
     env = begun([0.0, 1.0, 1.0, 1.0], templates, one, rules=rules, images=images, work=work)
     assert env.done

@@ -1,6 +1,7 @@
 """Traces under queued dispatch, by hand: caches, forecasts, preemption, starvation, streaming."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,12 +20,12 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, KeepAlivePolicy, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
-from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.node.idle_forecast import next_idle_time
+from env.sim.node.idle_forecast import learn, next_idle_time
 from env.sim.view.raw_env import RawEnv
-from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
-from tests.env.small import chain, cluster_of, functions, ten_second_bins
+from env.workloads.traces.trace import REQUEST, FunctionProfiles
+from env.workloads.traces.trace_samples import TraceSample
+from tests.env.small import always_up, chain, cluster_of, functions, ten_second_bins
 from tests.recount import most_memory
 
 SPEED = 1_000_000
@@ -38,13 +39,12 @@ def profiles(*functions: tuple[float, float, int]) -> FunctionProfiles:
     """Functions of (E, D, R)."""
     execution, cold_start, memory = np.array(functions).T
     names = tuple(f"F{index + 1}" for index in range(len(functions)))
-    one = np.ones(len(functions), np.int64)
-    return FunctionProfiles(names, execution, cold_start, memory.astype(np.int64), one)
+    return FunctionProfiles(names, execution, cold_start, memory.astype(np.int64))
 
 
-def trace(known: FunctionProfiles, requests: list[tuple[float, int, float]]) -> Trace:
+def trace(known: FunctionProfiles, requests: list[tuple[float, int, float]]) -> TraceSample:
     """Requests: time, function and duration."""
-    return Trace(known, lambda: iter([np.array(requests, REQUEST)]))
+    return TraceSample(known, lambda: iter([np.array(requests, REQUEST)]))
 
 
 def play(
@@ -53,10 +53,12 @@ def play(
     order: Order,
     keep_alive: KeepAlivePolicy,
     memory: int = 2,
-    history: Trace | None = None,
+    history: Sequence[tuple[float, int, float]] = (),
 ) -> Requests:
-    rules = Rules.always_up(order, keep_alive)
-    return simulate(trace(known, requests), cluster(memory), rules, history=history)
+    rules = always_up(order, keep_alive)
+    past = np.array(list(history), REQUEST)
+    sample = replace(trace(known, requests), history=lambda: iter([past]))
+    return Requests.of(simulate(sample, cluster(memory), rules))
 
 
 def test_fixed_keep_alive_ends() -> None:
@@ -94,7 +96,7 @@ def test_hybrid_histogram_starts_a_container_ahead() -> None:
 def test_histograms_are_learned_from_history() -> None:
     policy = ten_second_bins(20, margin=0.0)
     known = profiles((1.0, 2.0, 2))
-    history = trace(known, [(-300.0, 0, 1.0), (-200.0, 0, 1.0), (-100.0, 0, 1.0)])
+    history = [(-300.0, 0, 1.0), (-200.0, 0, 1.0), (-100.0, 0, 1.0)]
     requests = [(0.0, 0, 1.0), (102.0, 0, 1.0)]
     assert play(known, requests, Fcfs(), policy).cold_start.tolist() == [2.0, 2.0]
     played = play(known, requests, Fcfs(), policy, history=history)
@@ -104,10 +106,11 @@ def test_histograms_are_learned_from_history() -> None:
 def test_who_still_runs_from_before_time_0_is_not_idle() -> None:
     """One of the history ends at 99 s: one at 10 s meets it, one at 150 s comes 51 s later."""
     known = profiles((1.0, 1.0, 1))
-    rules = Rules.always_up(Fcfs(), ten_second_bins(20, margin=0.0))
+    rules = always_up(Fcfs(), ten_second_bins(20, margin=0.0))
     simulation = Simulation(known, cluster(4), rules)
-    simulation.learn(trace(known, [(-1.0, 0, 100.0)]))
-    list(simulation.play(trace(known, [(10.0, 0, 1.0), (150.0, 0, 1.0)])))
+    past = trace(known, [(-1.0, 0, 100.0)]).requests
+    learn(simulation.state, TraceSample(known, past, past).earlier())
+    list(simulation.play(trace(known, [(10.0, 0, 1.0), (150.0, 0, 1.0)]).requests))
     assert np.flatnonzero(simulation.state.histograms[0]).tolist() == [5]
     assert simulation.state.idle_times[0, 0] == 51.0
 
@@ -151,7 +154,7 @@ def test_who_starves_goes_first_even_where_nothing_else_happens() -> None:
     assert hasty.queueing.tolist() == [0.0, 4.0, 19.0]
 
 
-def day(count: int) -> Trace:
+def day(count: int) -> TraceSample:
     """Requests of 20 functions, about twice as many as fit."""
     rng = np.random.default_rng(3)
     known = FunctionProfiles(
@@ -159,7 +162,6 @@ def day(count: int) -> Trace:
         rng.uniform(0.1, 2.0, 20),
         rng.uniform(0.1, 2.0, 20),
         rng.integers(1, 6, 20),
-        np.ones(20),
     )
     requests = np.zeros(count, REQUEST)
     requests["time"] = np.cumsum(rng.exponential(0.3, count))
@@ -170,16 +172,16 @@ def day(count: int) -> Trace:
         for first in range(0, count, 1000):
             yield requests[first : first + 1000]
 
-    return Trace(known, chunks)
+    return TraceSample(known, chunks)
 
 
 @pytest.mark.parametrize("order", [Fcfs(), FuncSched(starve_threshold=60.0)])
 def test_records_grow_with_what_waits(order: Order) -> None:
     """Overload: thousands wait. All requests end, each once, and the memory of the node is kept."""
     busy = day(6_000)
-    simulation = Simulation(busy.profiles, cluster(6), Rules.always_up(order, Lru()))
+    simulation = Simulation(busy.profiles, cluster(6), always_up(order, Lru()))
     at_first = len(simulation.state.workflows)
-    runs = np.concatenate(list(simulation.play(busy)))
+    runs = np.concatenate(list(simulation.play(busy.requests)))
     assert len(simulation.state.workflows) > at_first
     assert sorted(runs["wf_id"]) == list(range(6_000))
     assert most_memory(runs, 0) <= 6
@@ -190,9 +192,9 @@ def test_records_grow_with_what_waits(order: Order) -> None:
 def test_memory_is_bounded_by_what_waits_and_runs() -> None:
     """With room for all, 40,000 requests need no more records than the first of them."""
     busy = day(40_000)
-    simulation = Simulation(busy.profiles, cluster(600, cpu=64), Rules.always_up(Fcfs(), Lru()))
+    simulation = Simulation(busy.profiles, cluster(600, cpu=64), always_up(Fcfs(), Lru()))
     at_first = len(simulation.state.workflows)
-    assert sum(len(runs) for runs in simulation.play(busy)) == 40_000
+    assert sum(len(runs) for runs in simulation.play(busy.requests)) == 40_000
     assert len(simulation.state.workflows) == at_first
     # Nobody is left in the queue of those that have just become ready, by any count of it.
     cluster_of_all = simulation.state.cluster[0]
@@ -211,7 +213,7 @@ def of_diamond(order: Order) -> RawEnv:
         data_bytes=[0, 10**9, 0, 10**9],
         function_names=("split", "work", "work", "join"),
     )
-    rules, images = Rules.always_up(order, Lru()), Images.by_name([template], 1.0)
+    rules, images = always_up(order, Lru()), Images.by_name([template], 1.0)
     return RawEnv([0.0], [template], cluster(1), rules=rules, images=images)
 
 
@@ -284,7 +286,7 @@ def test_a_container_is_started_ahead_of_the_forecast() -> None:
     # Cold starts of 2 s and executions of 1 s: ends at 3, 306, 609; then at 910 and, late, at 1256.
     times = [0.0, 303.0, 606.0, 909.0, 1256.0]
     requests = trace(known, [(time, 0, 1.0) for time in times])
-    played = simulate(requests, cluster(4), Rules.always_up(Fcfs(), policy))
+    played = Requests.of(simulate(requests, cluster(4), always_up(Fcfs(), policy)))
     # The last comes 346 s after the fourth's end, one second after the container has gone.
     assert played.cold_start.tolist() == [2.0, 2.0, 2.0, 0.0, 2.0]
 
@@ -295,7 +297,7 @@ ONE_NODE = cluster_of(ServerType("s", 1, 0.0, 0.0, 1, 8, 100))
 def test_all_images_that_become_idle_together_get_their_forecasts() -> None:
     """Of a workflow of three sources, started anew after 994 s of idle time each."""
     three = functions(1000, 1000, 1000)
-    queueing = Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+    queueing = always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
     images = Images(np.array([5.0, 5.0, 5.0]), {three: np.array([2, 0, 1])})
     # Cold starts of 5 s and executions of 1 s: the first ends are at 6.
     env = RawEnv(
@@ -315,7 +317,7 @@ def test_a_container_is_kept_by_the_forecast_that_its_successor_asked_for() -> N
         [0.0, 1006.0, 2012.0, 3018.0],
         [single] * 3 + [pair],
         ONE_NODE,
-        rules=Rules.always_up(Fcfs(), policy, "first_fit"),
+        rules=always_up(Fcfs(), policy, "first_fit"),
         images=images,
     )
     assert env.runs["warm"].tolist() == [0, 0, 0, 1, 0]
@@ -327,9 +329,10 @@ def test_the_history_leaves_the_windows_of_the_last_idle_times() -> None:
     known = profiles((1.0, 2.0, 1), (1.0, 2.0, 1))
     moments = [(time, 1, 1.0) for time in (-1000.0, -699.0, -398.0)]
     moments += [(time, 0, 1.0) for time in (-1000.0, -699.0, *np.arange(-398.0, -350.0, 6.0))]
-    rules = Rules.always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
+    rules = always_up(Fcfs(), ten_second_bins(10, margin=0.1), "first_fit")
     simulation = Simulation(known, ONE_NODE, rules)
-    simulation.learn(trace(known, sorted(moments)))
+    past = trace(known, sorted(moments)).requests
+    learn(simulation.state, TraceSample(known, past, past).earlier())
     assert simulation.state.images["prewarm_after"].tolist() == [0.0, 300.0 * 0.85]
     assert simulation.state.images["keep_until"].tolist() == [11.0, 300.0 * 1.15]
 
@@ -352,7 +355,8 @@ REQUESTS = [(0.0, 0, 0.5), (0.0, 1, 0.5), (0.0, 2, 0.25), (0.0, 3, 1.0)]
     ],
 )
 def test_the_example_of_funcsched(order: Order, completions: list[float], mean: float) -> None:
-    rules = Rules.always_up(order, Lru())
-    requests = simulate(trace(EXAMPLE, REQUESTS), cluster(2), rules, warm=[(0, 3)])
+    rules = always_up(order, Lru())
+    runs = simulate(trace(EXAMPLE, REQUESTS), cluster(2), rules, warm=[(0, 3)])
+    requests = Requests.of(runs)
     assert requests.completion.tolist() == completions
     assert requests.completion.mean() == mean

@@ -22,14 +22,13 @@ from env.sim.declared.hardware import ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import NoKeepAlive
 from env.sim.declared.ordering import Order
-from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.endings import bring_back, take_down
 from env.sim.events.engine import play
 from env.sim.view.raw_env import RawEnv
-from env.workloads.traces.trace import REQUEST, FunctionProfiles, Trace
+from env.workloads.traces.trace import REQUEST, FunctionProfiles
 from tests.env import small
-from tests.env.small import SPEED, cluster_of, held
+from tests.env.small import SPEED, always_up, cluster_of, held
 from tests.episodes import begun
 
 ONE_AT_A_TIME = cluster_of(ServerType("one", 1, 0.0, 0.0, 1, 8, 100))
@@ -65,7 +64,7 @@ def env_of(
         cluster=ONE_AT_A_TIME,
         tenants=tenants,
         funding=funding,
-        rules=Rules.always_up(how, NoKeepAlive()),
+        rules=always_up(how, NoKeepAlive()),
         images=Images.by_name(templates, 0.0),
         **given,
     )
@@ -137,13 +136,11 @@ def test_equal_requests_of_a_trace_go_as_they_came() -> None:
     requests = np.zeros(60, REQUEST)
     requests["time"], requests["duration"] = np.arange(60) * 0.1, 1.0
     ones = np.ones(1)
-    profiles = FunctionProfiles(("f",), ones, 0 * ones, ones, ones)
+    profiles = FunctionProfiles(("f",), ones, 0 * ones, ones)
     how = order("stride", Workflows())
     server = cluster_of(ServerType("s", 1, 0.0, 0.0, 1, 1, 1), speed=1_000_000)
-    simulation = Simulation(
-        profiles, server, Rules.always_up(how, NoKeepAlive()), ("a",), held(a=1)
-    )
-    runs = np.concatenate(list(simulation.play(Trace(profiles, lambda: iter([requests])))))
+    simulation = Simulation(profiles, server, always_up(how, NoKeepAlive()), ("a",), held(a=1))
+    runs = np.concatenate(list(simulation.play(lambda: iter([requests]))))
     assert runs["wf_id"].tolist() == list(range(60))
 
 
@@ -158,7 +155,7 @@ def test_a_tenant_whose_functions_no_server_holds_keeps_nobody_waiting(name: str
         cluster_of(*kinds),
         tenants=["a", "b"] * 20,
         funding=held(a=1, b=1),
-        rules=Rules.always_up(order(name), NoKeepAlive()),
+        rules=always_up(order(name), NoKeepAlive()),
         images=Images(np.zeros(2), {large: np.array([0]), small: np.array([1])}),
     )
     reset(env.state)

@@ -21,7 +21,7 @@ from env.sim.node.keep_alive import prewarm
 from env.sim.state.records import ARRIVAL, COMPLETED, FAILED, KILLED, LEASE_END, NONE
 from env.sim.state.timers import set_timer
 from env.sim.view.raw_env import RawEnv
-from tests.env.small import chain, cluster_of, functions
+from tests.env.small import always_up, chain, cluster_of, functions
 from tests.episodes import begun
 from tests.recount import assert_recounted
 
@@ -164,7 +164,7 @@ def test_a_server_that_drains_is_neither_chosen_nor_prewarmed() -> None:
     """Best fit would take node 0, which has less memory; so would a container started ahead."""
     kinds = [ServerType(name, 1, 0.0, 0.0, 1, 1, memory) for name, memory in (("a", 4), ("b", 3))]
     cluster = cluster_of(*kinds)
-    own = Rules.always_up(Fcfs(), Lru(), placement="worst_fit")
+    own = always_up(Fcfs(), Lru(), placement="worst_fit")
     env = RawEnv([5.0], [PROBE], cluster, rules=own, images=IMAGES)
     assert env.runs["node"].tolist() == [0]
     reset(env.state)
@@ -186,7 +186,7 @@ def test_a_server_that_drains_is_neither_chosen_nor_prewarmed() -> None:
 def test_what_was_to_be_chosen_is_asked_again() -> None:
     """Not only when the next event comes, at 50."""
     images = Images(np.zeros(6), {DIAMOND: np.arange(5), PROBE: np.array([5])})
-    own = Rules.always_up(Chosen(), NoKeepAlive())
+    own = always_up(Chosen(), NoKeepAlive())
     env = RawEnv([0.0, 50.0], [DIAMOND, PROBE], CLUSTER, rules=own, images=images)
     for change, what in ((drain, 0), (take_down, 0), (bring_back, 0), (skip_function, 4)):
         change(env.state, what)
@@ -258,7 +258,7 @@ def test_one_that_was_killed_has_all_its_work_before_it_with_srtf() -> None:
     long, short = functions(20_000), functions(10_000)
     images = Images(np.zeros(1), {each: np.zeros(1, int) for each in (long, short, PROBE)})
     cluster = cluster_of(ServerType("s", 2, 0.0, 0.0, 1, 1, 1))
-    own = Rules.always_up(Srtf(check_interval=100.0), NoKeepAlive(), placement="asked")
+    own = always_up(Srtf(check_interval=100.0), NoKeepAlive(), placement="asked")
     env = RawEnv([0.0, 15.0, 15.0], [long, PROBE, short], cluster, rules=own, images=images)
     env.step("s", 0, 0, 1)
     take_down(env.state, 0)

@@ -99,7 +99,7 @@ def test_owners_of_a_trace_are_tenants(tmp_path: Path, fixtures: Path, kind: str
     told["sampling"] |= {"start": 0, "minutes": 12}
     config = validated(TraceConfig, told | {"tenants": kind}, "workload")
     sample = TraceGenerator(config, 1).sample(0)
-    names = sample.window.profiles.names
+    names = sample.profiles.names
     owners = dict(zip(names, sample.tenants, strict=True))
     if kind == "owner":  # as short as tells them apart
         short = {"cart": "a" * 9, "index": "a" * 8 + "b", "send": "c" * 9, "daily": "c" * 9}

@@ -3,20 +3,18 @@
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agents.baseline import make_baselines
-from benchmarks.trace_player import stream
+from benchmarks.trace_player import simulate
 from env.base.errors import InputError
 from env.base.schema import validated
 from env.sim.declared.episode import Episode
 from env.sim.declared.hardware import ClusterConfig, cluster_from_config
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, KeepAlivePolicy, Lru, NoKeepAlive
-from env.sim.declared.rules import Rules
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace_samples import TraceConfig, TraceGenerator
-from tests.env.small import ten_second_bins
+from tests.env.small import always_up, ten_second_bins
 from tests.env.worlds import composed
 
 # 100 minutes of some 30 functions in one, and as many before it.
@@ -58,15 +56,15 @@ def test_an_episode_has_the_runs_of_its_trace(order: str, keep_alive: str) -> No
     generator, cluster = small("workload.sampling.ratio=0.3")
     (scheduler,) = make_baselines([order], queued=True)
     assert scheduler.order is not None and scheduler.fit == "worst_fit"
-    rules = Rules.always_up(scheduler.order, KEEP_ALIVES[keep_alive])
+    rules = always_up(scheduler.order, KEEP_ALIVES[keep_alive])
     env = RawEnv.of(Episode(generator.evaluation_episode(0), cluster, rules))
     sample = generator.sample(0)
-    wanted = np.concatenate(list(stream(sample.window, cluster, rules, history=sample.history)))
+    wanted = simulate(sample, cluster, rules)
     assert env.done and len(wanted) >= len(env.workflow_templates) > 100
     for field in set(wanted.dtype.names or ()) - {"declared"}:
         assert env.runs[field].tolist() == wanted[field].tolist(), field
     names = [env.workflow_templates[number].name for number in env.runs["wf_id"]]
-    assert names == [sample.window.profiles.names[index] for index in wanted["declared"]]
+    assert names == [sample.profiles.names[index] for index in wanted["declared"]]
 
 
 def test_functions_of_one_name_in_two_applications_share_nothing(tmp_path: Path) -> None:
