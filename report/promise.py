@@ -20,8 +20,6 @@ from report.summary import labelled
 from report.table import plain_table
 from report.vega import axis, by_name, layered, mark, tooltips, values, word
 
-MOST_NAMED = 5
-"""Schedulers that are named as not surely dearer."""
 VERDICTS: Mapping[Verdict, tuple[str, str]] = {
     "kept": ("kept", "surely keep it"),
     "unsure": ("not sure", "cannot be told"),
@@ -162,24 +160,19 @@ def answer(judgement: Judgement) -> list[str]:
     promised = " and ".join(map(str, judgement.promises))
     interval = f"the whole {judgement.confidence:.0%} interval"
     rows, best = judgement.rows, judgement.best
-    kept = [row for row in rows if row.verdict == "kept"]
     if best is not None:
-        lines = [
+        first = (
             f"Cheapest that surely keeps {promised}, with {interval}: {judgement.numbers(best)}."
-        ]
-        alike = [str(row) for row in kept if row is not best and row.more.ci_low <= 0]
-        if alike:
-            more = f"; and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
-            lines.append(f"Not surely dearer: {'; '.join(alike[:MOST_NAMED])}{more}.")
-    elif any(row.kind != "reference" for row in kept):
-        lines = [f"{promised} is kept, but {judgement.minimised} has no number here."]
+        )
+    elif any(row.kind != "reference" and row.verdict == "kept" for row in rows):
+        first = f"{promised} is kept, but {judgement.minimised} has no number here."
     else:
-        lines = [f"Nobody surely keeps {promised}, with {interval}."]
+        first = f"Nobody surely keeps {promised}, with {interval}."
     by_verdict = Counter(row.verdict for row in rows)
     counts = [f"{by_verdict[each]} {VERDICTS[each][1]}" for each in VERDICTS if by_verdict[each]]
     who = "pairs of scenario and scheduler" if judgement.several else "schedulers"
     all_of = f"Of {len(rows)} {who} {', '.join(counts)}"
-    return [*lines, f"{all_of} ({judgement.confidence:.0%} intervals)."]
+    return [first, f"{all_of} ({judgement.confidence:.0%} intervals)."]
 
 
 def promise_charts(judgement: Judgement) -> dict[str, Spec]:

@@ -11,18 +11,18 @@ from run.next_command import PROJECT
 
 LINES = {
     "env/base": 643,
-    "env/resources": 384,
+    "env/resources": 302,
     "env/tickets": 1237,
-    "env/sim": 11718,
-    "env/workloads": 2851,
-    "env/score": 893,
-    "env/learn": 3233,
-    "run": 1498,
-    "agents": 5909,
-    "evaluation": 1836,
-    "report": 3424,
+    "env/sim": 11563,
+    "env/workloads": 2832,
+    "env/score": 892,
+    "env/learn": 3142,
+    "run": 1476,
+    "agents": 5836,
+    "evaluation": 1818,
+    "report": 3374,
     "train.py evaluate.py search_baseline.py": 409,
-    "tests": 23835,
+    "tests": 23471,
 }
 """Lines at most of *.py in a room; a room within another one is counted apart. May only fall."""
 WORDS = {"README.md": 1300, "docs": 25800}

@@ -33,12 +33,7 @@ class Immediate(Strict):
 
 
 class Queued(Strict):
-    """Config group `dispatch`: functions wait in a central queue.
-
-    Attributes:
-        patience: seconds of waiting after which a server may be started; None: never, while one
-            is leased that could ever hold the function.
-    """
+    """Config group `dispatch`: functions wait in a central queue (conf/dispatch/queued.yaml)."""
 
     kind: Literal["queued"]
     patience: Annotated[float, Field(ge=0, le=LONGEST)] | None
@@ -48,31 +43,14 @@ Dispatch = Annotated[Immediate | Queued, Field(discriminator="kind")]
 
 
 class Autoscale(Strict):
-    """A world in which whoever scales says how many servers are in service.
-
-    Of each type there are as many at most as the cluster has.
-
-    Attributes:
-        every: seconds from one decision to the next.
-        least: servers of each type that are in service from the start, and always.
-    """
+    """A world in which servers come and go by decisions (conf/lease/autoscaled.yaml)."""
 
     every: Annotated[float, Field(ge=1.0, le=LONGEST)]
     least: Annotated[int, Field(ge=0, le=MOST_SERVERS)]
 
 
 class Lease(Strict):
-    """Config group `lease`: when a server is up and how it is paid.
-
-    Attributes:
-        kind: `hourly`: a server starts without a lease, which is extended in whole steps to the
-            last projected completion on it; `always`: all servers are up from the start.
-        step: seconds; a lease is paid in whole steps of this length.
-        least: steps that are paid at least whenever a server is leased anew.
-        charged: whether a server that is always up is paid for.
-        spot: which servers are cheaper and come and go; None: none of them.
-        autoscale: None: all servers are in service.
-    """
+    """Config group `lease`: when a server is up and how it is paid (conf/lease explains each)."""
 
     kind: Literal["hourly", "always"] = "hourly"
     step: Annotated[float, Field(ge=1.0, le=LONGEST)] = HOUR
