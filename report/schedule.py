@@ -91,7 +91,8 @@ def read_schedule(path: str) -> pd.DataFrame:
                 "runs": count[key],
             }
         )
-    return pd.DataFrame(rows).astype(dict.fromkeys(TEXTS, "string"))
+    table = pd.DataFrame(rows)
+    return table.astype(dict.fromkeys(TEXTS, "string")) if rows else table
 
 
 def write_schedule(table: pd.DataFrame, path: Path) -> None:

@@ -191,9 +191,11 @@ class Summary:
     def means_are(self) -> str:
         """What stands in tables."""
         means = "One episode" if self.episodes == 1 else f"Means over {self.episodes} episodes"
-        if self.few:
-            return f"{means}, too few for intervals and tests."
-        return f"{means} [{self.confidence:.0%} interval]."
+        interval = f" [{self.confidence:.0%} interval]."
+        means += ", too few for intervals and tests." if self.few else interval
+        if "failed" in self.results and self.results["failed"].max() > 0:
+            means += " Functions failed (failed), which ends workflows early and lowers J."
+        return means
 
     @property
     def difference_is(self) -> str:

@@ -72,6 +72,7 @@ class Timeline:
 
     Attributes:
         name: of the episode file.
+        end: when the last workflow ends.
         containers: from `containers_of`, with their lanes.
         warm: idle containers: node, lane, begin, end.
         leases: each time that a server was up, server by server: node (its first one), nodes (how
@@ -85,6 +86,7 @@ class Timeline:
     """
 
     name: str
+    end: float
     containers: pd.DataFrame
     warm: pd.DataFrame
     leases: pd.DataFrame
@@ -104,11 +106,6 @@ class Timeline:
         """What people call a workflow: its number and its name."""
         name = self.templates[wf_id].name
         return str(wf_id) if name in ("", f"workflow {wf_id}") else f"{wf_id} ({name})"
-
-    @property
-    def end(self) -> float:
-        """Seconds: the last completion."""
-        return float(self.containers["completion_time"].max())
 
     def in_phase(self, name: str, node: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(times, containers in a phase from then on), of a node or of the whole cluster."""
@@ -142,8 +139,7 @@ def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = Non
         name: of the episode.
         label_of: what charts call tenants, whose use of CPU is told apart by these labels.
     """
-    containers = containers_of(env)
-    end = float(containers["completion_time"].max())
+    containers, end = containers_of(env), env.time
     warm = pd.DataFrame(warm_periods_of(env.history), columns=WarmPeriod._fields).assign(lane=0)
     warm["end"] = warm["end"].clip(upper=end)
     warm = warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
@@ -172,6 +168,7 @@ def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = Non
     ends = env.state.workflows["completion_time"][env.state.slot_of]
     return Timeline(
         name,
+        end,
         containers,
         warm,
         leases=_leases(env, end),

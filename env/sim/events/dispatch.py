@@ -75,7 +75,7 @@ def set_aside(state: State, declared: int) -> bool:
         if state.waiting[declared].alone == 1:
             stop_tracking(state, state.functions[index].slot)
         state.requests[index].aside = 1
-        offer(state, index, state.requests[index].joined_time)
+        offer(state, index, state.functions[index].joined_time)
     give_turn_back(state)
     return True
 
@@ -88,7 +88,7 @@ def be_patient(state: State, index: int) -> None:
     """
     queue, nodes = state.queue, state.nodes
     time, memory = state.cluster[0].time, need_of(state, index)
-    due = state.requests[index].joined_time + state.options[0].patience
+    due = state.functions[index].joined_time + state.options[0].patience
     queue[0].may_start = 1
     if state.options[0].always_up == 1 or time >= due:
         return

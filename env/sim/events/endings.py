@@ -96,7 +96,7 @@ def leave_container(state: State, index: int, outcome: int) -> None:
     if len(state.images) > 0:
         leave_image(state, index, outcome)
     elif state.cluster[0].listens == 1:
-        note_end(state, index, outcome, 0.0, 0.0, 0.0)
+        note_end(state, index, outcome)
     if outcome == COMPLETED:
         end_function(state, function, cluster[0].time, FINISHED)
     else:

@@ -79,6 +79,8 @@ def extend_lease(state: State, server: int, tenant: int, time: float, steps: int
     servers[server].expiration_time = begin + seconds
     if starts == 1:
         servers[server].lease_begin = begin
+        for account in range(account_of(state, server, 0), account_of(state, server + 1, 0)):
+            state.ledger[account].earlier_seconds = state.ledger[account].lease_seconds
     note_lease(state, server, starts, begin, begin + seconds, rent)
     servers[server].lease_number += 1
     charge(state, server, tenant, seconds, rent)
@@ -171,18 +173,18 @@ def cut_lease(state: State, server: int, time: float) -> None:
     begun = max(state.servers[server].least_steps, math.ceil((time - begin) / step))
     paid = round((end - begin) / step)
     if end > time and begun < paid:
-        pay_back(state, server, time, paid - begun)
+        pay_back(state, server, time, begun, paid)
 
 
 @compiled
-def pay_back(state: State, server: int, time: float, steps: int) -> None:
-    """Takes steps off the ledger: from each tenant in proportion to what it has leased."""
+def pay_back(state: State, server: int, time: float, begun: int, paid: int) -> None:
+    """Takes steps off the ledger, from tenants in proportion to their seconds of this lease."""
     first, behind = account_of(state, server, 0), account_of(state, server + 1, 0)
-    seconds = steps * state.servers[server].lease_step
-    rent = steps * state.servers[server].step_price
-    leased = state.ledger[first:behind]["lease_seconds"].sum()
+    seconds = (paid - begun) * state.servers[server].lease_step
+    rent = (paid - begun) * state.servers[server].step_price
     for account in range(first, behind):
-        share = state.ledger[account].lease_seconds / leased
+        own = state.ledger[account].lease_seconds - state.ledger[account].earlier_seconds
+        share = own / (paid * state.servers[server].lease_step)
         state.ledger[account].lease_seconds -= share * seconds
         state.ledger[account].rent -= share * rent
         state.ledger[account].energy -= share * seconds * state.servers[server].watts

@@ -106,7 +106,7 @@ def place(state: State, node: int, memory_alloc: int):
     startup, seconds = log[0].cold_start_time, log[0].data_transfer_time
     number = cluster[0].decisions
     if len(state.images) > 0:
-        cold_start = start_request(state, function, node, startup)
+        cold_start = start_request(state, function, node)
         number = state.requests[function].run
     creation = max(state.nodes[node].clock, time) + cold_start + seconds
     log[0].creation_time = creation

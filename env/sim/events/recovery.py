@@ -147,8 +147,6 @@ def back_off(state: State, function: int):
 def retry(state: State, function: int) -> None:
     """The back-off of a function ends."""
     stop_backing_off(state, function)
-    if len(state.images) > 0:
-        state.requests[function].joined_time = state.cluster[0].time
     offer_again(state, function)
     join_submitted(state)
 

@@ -9,7 +9,7 @@ from env.sim.node.keep_alive import request_arrives
 from env.sim.node.warm import newest_idle, remove_idle
 from env.sim.state.block import State
 from env.sim.state.history import note_end
-from env.sim.state.records import COMPLETED, KILLED, NONE
+from env.sim.state.records import KILLED, NONE
 
 
 @compiled
@@ -18,7 +18,6 @@ def begin_request(state: State, function: int, time: float) -> None:
     requests = state.requests
     if state.queue[0].first_number == NONE:
         requests[function].wf_id = state.functions[function].wf_id
-    requests[function].joined_time = time
     requests[function].run = NONE
     requests[function].served_time = 0.0
     request_arrives(state, state.waiting[state.functions[function].declared].image, time)
@@ -37,7 +36,7 @@ def container_start(state: State, function: int, node: int):
 
 
 @compiled
-def start_request(state: State, function: int, node: int, server_start: float):
+def start_request(state: State, function: int, node: int):
     """A function gets a warm container of its image on a node, or a new one.
 
     Returns:
@@ -57,25 +56,9 @@ def start_request(state: State, function: int, node: int, server_start: float):
     state.queue[0].next_number += 1
     requests[function].dispatch_time = time
     requests[function].warm = 1 if idle != NONE else 0
-    state.queue[0].queueing_time += time - requests[function].joined_time
-    requests[function].server_start = server_start
+    state.queue[0].queueing_time += time - state.functions[function].joined_time
     requests[function].cold_start = cold_start
     return cold_start
-
-
-@compiled
-def cut_start(state: State, index: int, time: float):
-    """What a container would still have taken to start: the data come last.
-
-    Returns:
-        seconds of the starts of its server and of its container, and of its data.
-    """
-    requests, function = state.requests, state.containers[index].function
-    left = max(0.0, state.containers[index].creation_time - time)
-    transfer = min(left, state.containers[index].data_transfer_time)
-    cold_start = min(left - transfer, requests[function].cold_start)
-    server_start = min(left - transfer - cold_start, requests[function].server_start)
-    return server_start, cold_start, transfer
 
 
 @compiled
@@ -84,17 +67,12 @@ def end_run(state: State, index: int, outcome: int) -> None:
     requests, functions = state.requests, state.functions
     function, time = state.containers[index].function, state.cluster[0].time
     image = state.waiting[state.functions[function].declared].image
-    server_start = cold_start = transfer = 0.0
     started = functions[function].start_time
-    if not started <= time:
-        started = time  # killed before its start, or while it waited for memory
-        server_start, cold_start, transfer = cut_start(state, index, time)
-    requests[function].served_time += time - started
+    if started <= time:  # else it is killed before its start, or while it waits for memory
+        requests[function].served_time += time - started
     if outcome == KILLED:
         requests[function].served_time = 0.0
     state.images[image].running -= 1
     if state.cluster[0].listens == 1:
-        note_end(state, index, outcome, server_start, cold_start, transfer)
+        note_end(state, index, outcome)
     requests[function].run = NONE
-    if outcome != COMPLETED:
-        requests[function].joined_time = time

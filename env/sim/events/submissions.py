@@ -157,6 +157,7 @@ def offer(state: State, index: int, time: float) -> None:
     """A function is there to be placed, or to join the central queue."""
     functions, size = state.functions, state.cluster[0].queue_size
     functions[index].state = SUBMITTED
+    functions[index].joined_time = time
     push(state.submitted, size, time, functions[index].wf_id, functions[index].fn_id, index)
     count_submitted(state, index, 1)
 

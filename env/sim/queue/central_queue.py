@@ -189,7 +189,7 @@ def join_queue(state: State, index: int, time: float) -> None:
     if time == state.cluster[0].time:
         requests[index].number = queue[0].next_number
         queue[0].next_number += 1
-    requests[index].joined_time = time
+    state.functions[index].joined_time = time
     requests[index].aside = 0
     queue[0].waiting += 1
     queue[0].due = 1

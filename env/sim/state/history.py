@@ -124,28 +124,36 @@ def note_dispatch(state: State, index, node, server_start, cold_start, transfer)
     history[entry].server_start = server_start
     history[entry].cold_start = cold_start
     history[entry].transfer = transfer
-    history[entry].joined_time = functions[function].submission_time
+    history[entry].joined_time = functions[function].joined_time
     history[entry].number = state.containers[index].dispatch
     history[entry].joined = history[entry].flag = 0
     if len(state.images) > 0:
         history[entry].wf_id = state.requests[function].wf_id
-        history[entry].joined_time = state.requests[function].joined_time
         history[entry].joined = state.requests[function].number
         history[entry].flag = state.requests[function].warm
 
 
 @compiled_apart
-def note_end(state: State, index, outcome, server_start, cold_start, transfer) -> None:
+def note_end(state: State, index: int, outcome: int) -> None:
     """A function leaves its container: the seconds that were spared of what comes before its start.
 
-    One that is killed before its start is said to start when it ends.
+    One that is killed before its start is said to start when it ends. Of what it was spared the
+    data come last; a server that another function had started is not told apart.
     """
-    entry, history = next_entry(state, ENDED), state.history
-    history[entry].number = state.containers[index].dispatch
-    started = state.functions[state.containers[index].function].start_time
-    history[entry].start_time = started if started <= history[entry].time else history[entry].time
+    entry, history, containers = next_entry(state, ENDED), state.history, state.containers
+    function, time = containers[index].function, history[entry].time
+    history[entry].number = containers[index].dispatch
+    started = state.functions[function].start_time
+    history[entry].start_time = started
     history[entry].flag = outcome
-    history[entry].server_start = server_start
+    left = transfer = cold_start = 0.0
+    if not started <= time:
+        history[entry].start_time = time
+        left = max(0.0, containers[index].creation_time - time)
+        transfer = min(left, containers[index].data_transfer_time)
+        if len(state.images) > 0:
+            cold_start = min(left - transfer, state.requests[function].cold_start)
+    history[entry].server_start = left - transfer - cold_start
     history[entry].cold_start = cold_start
     history[entry].transfer = transfer
 
@@ -195,7 +203,7 @@ def runs_of(history: np.ndarray) -> np.ndarray:
     for name, field in AT_END.items():
         runs[name] = history[field][ended]
     for name, field in SPENT.items():
-        runs[name] = history[field][begun] - history[field][ended]
+        runs[name] = np.maximum(0.0, history[field][begun] - history[field][ended])
     runs["queueing_time"] = runs["dispatch_time"] - runs["joined_time"]
     runs["execution_time"] = runs["end_time"] - runs["start_time"]
     return runs

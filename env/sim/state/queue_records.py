@@ -167,12 +167,10 @@ REQUEST = np.dtype(
         ("aside", np.int64),  # 1: it has left the queue, as no server in service holds it
         ("run", np.int64),  # number of its present run
         ("next", np.int64),  # of the same declared function
-        ("joined_time", np.float64),
         ("dispatch_time", np.float64),
         ("warm", np.int64),  # 1: its present run is in a warm container
         ("contested", np.int64),  # 1: several tenants waited when that began
-        ("server_start", np.float64),  # seconds of its present run, as is the next
-        ("cold_start", np.float64),
+        ("cold_start", np.float64),  # seconds of its present run
         ("served_time", np.float64),  # seconds of execution, in runs since it last began anew
     ]
 )

@@ -74,6 +74,7 @@ FUNCTION = np.dtype(
         ("state", np.int64),
         ("memory_alloc", np.int64),
         ("submission_time", np.float64),
+        ("joined_time", np.float64),  # when it last began to wait for its placement
         ("creation_time", np.float64),
         ("start_time", np.float64),
         ("completion_time", np.float64),
@@ -299,6 +300,7 @@ ARRIVING = np.dtype(
 LEDGER = np.dtype(
     [
         ("lease_seconds", np.float64),  # leased; who extends a lease pays for all of it
+        ("earlier_seconds", np.float64),  # of them, before the present lease
         ("rent", np.float64),  # USD
         ("egress_bytes", np.float64),  # read from other servers
         ("energy", np.float64),  # J, of leases up to the end that was paid, and of work

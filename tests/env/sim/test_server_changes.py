@@ -191,6 +191,24 @@ def test_steps_that_have_begun_are_paid(step: float, least: int, paid: float) ->
     assert sum(lease[3] for lease in leases) == pytest.approx(env.total_rent)
 
 
+def test_tenants_are_paid_back_what_they_have_paid_of_the_lease() -> None:
+    """The lease of `a` is over. Of ten minutes for `b` one has begun as the server fails."""
+    changes = ListedChanges.model_validate({"kind": "listed", "events": [fail(1030.0, None)]})
+    rules = Rules(lease=Lease(step=60.0), changes=changes, recovery=Recovery(retries=0))
+    work, times = [TEN_MINUTES] * 2, [0.0, 1000.0]
+    env = episodes.begun(times, work, ONE, record=True, rules=rules, tenants=["a", "b"])
+    assert ended(env).state.ledger["lease_seconds"].tolist() == [600.0, 60.0]
+
+
+def test_a_function_that_is_killed_while_its_server_starts() -> None:
+    """It has waited for 5 of 25 s; after its back-off of 10 s it waits for all of them."""
+    cluster = replace(ONE, server_types=(ServerType("s", 1, 3.6, 25.0, 1, 1, 100),))
+    backoff = {"wait": 10.0, "jitter": 0.0}
+    runs = ended(begun(fail(5.0, 1.0), cluster=cluster, lease=Lease(), backoff=backoff)).runs
+    assert runs["server_start_time"].tolist() == [5.0, 25.0]
+    assert runs["dispatch_time"].tolist() == runs["joined_time"].tolist() == [0.0, 15.0]
+
+
 @pytest.mark.parametrize(
     ("durability", "servers", "events", "ends"),
     [
