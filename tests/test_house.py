@@ -13,7 +13,7 @@ LINES = {
     "env/base": 643,
     "env/resources": 302,
     "env/tickets": 1237,
-    "env/sim": 11550,
+    "env/sim": 11551,
     "env/workloads": 2832,
     "env/score": 892,
     "env/learn": 3142,

@@ -228,7 +228,8 @@ class RawEnv(Played):
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)
-        other.state.cluster["aside"] = self.state.cluster["aside"]
+        if aside := self.state.cluster["aside"][0]:
+            other.state.cluster["aside"] = aside
         if self._listens:
             other.state.cluster["listens"] = 1
         other.logs, other._taken = [], list(self._taken)
