@@ -194,7 +194,8 @@ class Summary:
         interval = f" [{self.confidence:.0%} interval]."
         means += ", too few for intervals and tests." if self.few else interval
         if "failed" in self.results and self.results["failed"].max() > 0:
-            means += " Functions failed (failed), which ends workflows early and lowers J."
+            failing = ", ".join(self.results.loc[self.results["failed"] > 0, "policy"].unique())
+            means += f" Functions failed with {failing}: it ends workflows early and lowers J."
         return means
 
     @property

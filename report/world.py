@@ -93,7 +93,8 @@ def _servers(config: Mapping[str, Any]) -> str:
     if lease.kind == "hourly":
         how = f"{paid} of a lease is paid"
     else:
-        how = f"all are up, {f'{paid} is paid' if lease.charged else 'nothing is paid'}"
+        up = "all are up" if lease.autoscale is None else "the scheduler says how many are up"
+        how = f"{up}, {f'{paid} is paid' if lease.charged else 'nothing is paid'}"
     return (
         f"{counted(sum(each.count for each in types), 'server')} ({counts}) with "
         f"{counted(nodes, 'NUMA node')} and {counted(cores, 'core')} cost {rate} USD/h each, "
