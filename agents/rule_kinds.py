@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import get_annotations
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Union
@@ -29,7 +30,7 @@ class Rule(Strict):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Names the rule."""
-        if cls.model_fields["name"].annotation is str and cls.__module__ != __name__:
+        if "name" not in get_annotations(cls) and cls.__module__ != __name__:
             file = cls.__module__.rpartition(".")[2]
             called: Any = Literal[file]
             cls.model_fields["name"] = FieldInfo.from_annotated_attribute(called, file)

@@ -48,5 +48,6 @@ def _add_samples(digest: "hashlib._Hash", source: TraceGenerator, episodes: int)
         profiles = source.sample(episode).profiles
         digest.update(repr(profiles.names).encode())
         times = profiles.execution, profiles.cold_start
+        # One thread each is in the hash of older evaluations.
         for array in (*times, profiles.memory, np.ones_like(profiles.memory)):
             digest.update(array.tobytes())

@@ -195,7 +195,7 @@ class Summary:
         means += ", too few for intervals and tests." if self.few else interval
         if "failed" in self.results and self.results["failed"].max() > 0:
             failing = ", ".join(self.results.loc[self.results["failed"] > 0, "policy"].unique())
-            means += f" Functions failed with {failing}: it ends workflows early and lowers J."
+            means += f" Functions failed under {failing}: workflows end early, which lowers J."
         return means
 
     @property

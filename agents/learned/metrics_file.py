@@ -15,7 +15,6 @@ MOST_LINES = 100_000
 """One an iteration; a long training has some thousand."""
 MOST_BYTES = 64_000_000
 """Of the file; a line with one policy has 200 bytes, one with four 400."""
-BEYOND = "beyond the header"
 
 
 def rows_of(file: Path, needed: Collection[str]) -> Iterator[dict[str, str]]:
@@ -25,14 +24,13 @@ def rows_of(file: Path, needed: Collection[str]) -> Iterator[dict[str, str]]:
         InputError: it cannot be read, is no table with the columns `needed`, or has too many lines.
     """
     with opened(file, MOST_BYTES, inside=file.parent) as content:
-        lines = io.TextIOWrapper(content, "utf-8-sig", newline="")
-        reader = csv.DictReader(lines, restkey=BEYOND)
+        reader = csv.DictReader(io.TextIOWrapper(content, "utf-8-sig", newline=""))
         try:
             for name in needed:
                 if name not in (reader.fieldnames or ()):
                     raise InputError(f"{file}: column '{name}' is missing")
             for row in reader:
-                if BEYOND in row or None in row.values():
+                if None in row or None in row.values():
                     raise InputError(f"{file}: row {reader.line_num} is not as long as the header")
                 if reader.line_num > MOST_LINES:
                     raise InputError(f"{file}: more than {MOST_LINES:,} lines, too many")

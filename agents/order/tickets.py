@@ -65,28 +65,31 @@ class InTurn(Strict):
         return Sharing.model_validate({"mechanism": self.name, **given})
 
 
-class ByUse(InTurn, QueueOrder):
+class Charged(InTurn):
     """Tenants are charged what their functions really used.
-
-    Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995).
 
     Attributes:
         resource, quantum: see `Sharing` in env/sim/declared/ordering.py.
     """
 
-    name: Literal["lottery", "stride", "hierarchical_stride"]
     resource: Resource
     quantum: Amount | None
 
 
-class SeveralWinners(ByUse, QueueOrder):
-    """As `ByUse`, by a lottery of several winners.
+class ByUse(Charged, QueueOrder):
+    """The mechanisms of Waldspurger, "Lottery and Stride Scheduling" (MIT, 1995)."""
+
+    name: Literal["lottery", "stride", "hierarchical_stride"]
+
+
+class SeveralWinners(Charged, QueueOrder):
+    """A lottery of several winners.
 
     Attributes:
         winners: see `Sharing` in env/sim/declared/ordering.py.
     """
 
-    name: Literal["multi_lottery"]  # type: ignore[assignment]
+    name: Literal["multi_lottery"]
     winners: Winners
 
 

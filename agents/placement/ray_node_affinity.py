@@ -1,7 +1,5 @@
 """Placement `ray_node_affinity`: functions want a node, as by NodeAffinitySchedulingStrategy."""
 
-from typing import Literal
-
 import numpy as np
 
 from agents.placement.ray_hybrid import RayHybrid
@@ -34,7 +32,6 @@ class RayNodeAffinity(RayHybrid, PlacementRule):
         functions: by name, or by pattern with *.
     """
 
-    name: Literal["ray_node_affinity"] = "ray_node_affinity"
     functions: dict[str, Affinity]
 
     def choose(self, decision: Decision) -> int:

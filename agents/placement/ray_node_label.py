@@ -1,7 +1,6 @@
 """Placement `ray_node_label`: functions want labels, as by NodeLabelSchedulingStrategy."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -35,7 +34,6 @@ class RayNodeLabel(RayHybrid, PlacementRule):
         functions: by name, or by pattern with *.
     """
 
-    name: Literal["ray_node_label"] = "ray_node_label"
     functions: dict[str, LabelWish]
 
     def choose(self, decision: Decision) -> int:

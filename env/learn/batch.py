@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.recfunctions import assign_fields_by_name
 
 from env.base.errors import InputError
 from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
@@ -192,8 +191,7 @@ class Batch(Decisions):
         for env, block in enumerate(state["blocks"]):
             self._begin_episode(env)  # what is seen of the reference
             self.states[env].block[:] = np.frombuffer(zlib.decompress(block), np.uint8)
-        assign_fields_by_name(self._envs.episodes, state["episodes"])
-        assign_fields_by_name(self._envs.choices, state["choices"])
+        self._envs.episodes[:], self._envs.choices[:] = state["episodes"], state["choices"]
         for env in range(len(self)):
             if self.kind(env) == CHOOSE:
                 forced_choice(self.states[env], self._envs.queue[env])  # fills the queue

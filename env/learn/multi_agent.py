@@ -22,7 +22,7 @@ from env.sim.declared.episode import EpisodeWorkload
 from env.sim.state.records import DONE
 from env.sim.view.raw_env import RawEnv
 
-ENV_NAME = "serverless-v10"
+ENV_NAME = "serverless-v11"
 """Its version rises whenever the same actions would give other observations or rewards, or
 checkpoints hold what an earlier version cannot read."""
 

@@ -53,6 +53,11 @@ def printed(found: Summary | Group, width: int) -> str:
     return console.file.getvalue()
 
 
+def test_who_lets_functions_fail_is_named() -> None:
+    rows = [result("sound", 0, 1.0, failed=0.0), result("rash", 0, 1.0, failed=0.1)]
+    assert "Functions failed under rash: " in printed(summary_in(pd.DataFrame(rows)), 300)
+
+
 PLAYED = {"worst": [6, 9, 9], "rule": [2, 4, 6], "learned": [1, 3, 2], "seer": [0, 0, 1]}
 
 

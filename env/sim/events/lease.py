@@ -162,7 +162,7 @@ def begin_lease(state: State, server: int, time: float) -> None:
 
 @compiled
 def cut_lease(state: State, server: int, time: float) -> None:
-    """A lease ends early: steps that have not begun are paid back, and none beyond those due."""
+    """A lease ends early: steps that have not begun are paid back, beyond those due at least."""
     end, begin = state.servers[server].expiration_time, state.servers[server].lease_begin
     state.servers[server].lease_number += 1
     state.servers[server].expiration_time = min(end, time)
@@ -183,8 +183,8 @@ def pay_back(state: State, server: int, time: float, begun: int, paid: int) -> N
     seconds = (paid - begun) * state.servers[server].lease_step
     rent = (paid - begun) * state.servers[server].step_price
     for account in range(first, behind):
-        own = state.ledger[account].lease_seconds - state.ledger[account].earlier_seconds
-        share = own / (paid * state.servers[server].lease_step)
+        leased = state.ledger[account].lease_seconds - state.ledger[account].earlier_seconds
+        share = leased / (paid * state.servers[server].lease_step)
         state.ledger[account].lease_seconds -= share * seconds
         state.ledger[account].rent -= share * rent
         state.ledger[account].energy -= share * seconds * state.servers[server].watts
