@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -88,6 +88,8 @@ def test_a_rich_workflow_that_waits_for_its_functions_does_not_stand_behind_poor
 
 class Asking(ByUse):
     """Asks how many tickets each workflow gets."""
+
+    name: Literal["stride", "hierarchical_stride"]
 
     def write(self, options: np.void) -> None:
         super().write(options)
