@@ -70,7 +70,7 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
         "named": {
             "weight": 3,
             "functions": {"a": {"runtime": 2.0}, 5: {"runtime": 1.0}},
-            "edges": [{"from": "a", "to": 5, "bytes": 60}],
+            "edges": [{"from": "a", "to": 5, "bytes": 60, "probability": 0.3}],
         },
     }
     pool = template_pools(configured({"mix": mix, "annotation": annotation}), 10)["training"]
@@ -78,6 +78,7 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     assert numbered.computation.tolist() == [60, 7]
     assert numbered.memory_req[0] == 100
     assert (numbered.edges.tolist(), numbered.data_bytes.tolist()) == ([[0, 1]], [50])
+    assert (numbered.probability.tolist(), named.probability.tolist()) == ([1.0], [0.3])
     assert named.function_names == ("a", "5")
     assert named.name == "named"
     assert pool.weights.tolist() == [0.25, 0.75]
