@@ -10,23 +10,22 @@ from env.sim.declared.bounds import Name
 
 
 class Regions(Strict):
-    """What is declared of a function, by the names of regions."""
+    """What is declared of a function, by the names of regions; None: nothing."""
 
-    allowed: tuple[Name, ...] = ()
-    disallowed: tuple[Name, ...] = ()
+    allowed: tuple[Name, ...] | None = None
+    disallowed: tuple[Name, ...] | None = None
 
     @model_validator(mode="after")
     def _none_is_both(self) -> Self:
-        for region in self.allowed:
-            if region in self.disallowed:
-                raise ValueError(f"region '{region}' is both allowed and disallowed")
+        if both := sorted(set(self.allowed or ()).intersection(self.disallowed or ())):
+            raise ValueError(f"region '{both[0]}' is both allowed and disallowed")
         return self
 
 
 def permitted_regions(
-    regions: Iterable[str], allowed: Collection[str] = (), disallowed: Collection[str] = ()
+    regions: Iterable[str], allowed: Collection[str] | None, disallowed: Collection[str] | None
 ) -> tuple[str, ...]:
-    """Those of all `regions` that a function may run in: where some are allowed, no others."""
-    return tuple(
-        each for each in regions if (each in allowed if allowed else each not in disallowed)
-    )
+    """Those of `regions` that a function may run in; where some are allowed, only these count."""
+    if allowed:
+        return tuple(region for region in regions if region in allowed)
+    return tuple(region for region in regions if region not in (disallowed or ()))
