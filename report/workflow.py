@@ -17,7 +17,7 @@ from env.base.pipes import until_reader_leaves
 from env.base.schema import one_line
 from env.workloads.code.analysis import read_code
 from env.workloads.code.configuration import read_configuration
-from env.workloads.code.logical import LogicalDag, logical_dag
+from env.workloads.code.logical import KINDS, LogicalDag, logical_dag
 from env.workloads.code.workflow_file import workflow_file
 from report.drawing import Spec, draw
 from report.figures import CONFIG
@@ -28,7 +28,7 @@ BESIDE = "config.yml"
 """Beside the code."""
 ACROSS, DOWN = 220, 60
 """Pixels from a node to the next."""
-COLOURS = dict(zip(("initial", "intermediate", "synchronization"), SERIES, strict=False))
+COLOURS = dict(zip(KINDS.values(), SERIES, strict=False))
 DASHES = {"certain": [1, 0], "conditional": [6, 4]}
 """How the lines of calls are dashed."""
 

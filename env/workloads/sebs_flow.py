@@ -5,10 +5,9 @@ execution of a function; those of one `request_id` are one run of the workflow.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -24,7 +23,7 @@ DEFINITION, MEASURED = "definition.json", "_processed.csv"
 """The name of the one, and how that of the other ends."""
 TEXTS = "func", "request_id", "is_cold"
 NUMBERS = "start", "end", "blob.download", "blob.upload", "max_mem_used"
-"""Unix seconds, bytes, MB; blank where a platform does not say it, as `is_cold` of orchestrators."""
+"""Unix seconds, bytes, MB; blank where not said, as `is_cold` of orchestrators."""
 
 
 class _Block(Recorded):
@@ -50,7 +49,7 @@ class _Map(_Block):
 
 class _Parallel(Recorded):
     type: Literal["parallel"]
-    parallel_functions: list[_Block]
+    parallel_functions: Annotated[list[_Block], Field(min_length=1)]
     next: str | None = None
 
 
@@ -66,28 +65,15 @@ class _Loop(Recorded):
 _State = Annotated[_Task | _Map | _Parallel | _Loop, Field(discriminator="type")]
 
 
-@dataclass(frozen=True)
-class _Profile:
-    """What was measured of a function.
+class _Profile(NamedTuple):
+    """What was measured of a function; its default: nothing."""
 
-    Attributes:
-        in_a_run: executions in a run of the workflow, median.
-        runtime: s, median of the executions in warm containers, of all where there is none.
-        memory: MB, the most; None where it was not measured.
-        download, upload: bytes from and to the store, median.
-        warm: whether any container was warm.
-    """
-
-    in_a_run: float
-    runtime: float | None
-    memory: float | None
-    download: float
-    upload: float
-    warm: bool
-
-
-NOTHING = _Profile(0.0, None, None, 0.0, 0.0, True)
-"""Of a function that was never measured."""
+    in_a_run: float = 1  # executions, median
+    runtime: float | None = None  # s, median of the executions in warm containers, if there are any
+    memory: float | None = None  # MB, the most
+    download: float = 0  # bytes from the store, median
+    upload: float = 0  # bytes to it, median
+    cold: bool = False  # whether no container was warm
 
 
 def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
@@ -108,7 +94,7 @@ def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
     block = validated(_Block, parse_json(definition, where), where)
     unrolled = _Unrolled(_profiles(path, max_bytes), where)
     unrolled.block(block, [], 1)
-    used = [unrolled.profiles.get(function, NOTHING) for function in unrolled.functions]
+    used = [unrolled.profiles.get(function, _Profile()) for function in unrolled.functions]
     tasks = tuple(
         Task(f"{function}_{at}", function, profile.runtime, memory=profile.memory, cores=1)
         for at, (function, profile) in enumerate(zip(unrolled.functions, used, strict=True))
@@ -120,7 +106,7 @@ def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
     counts = Counter(
         {
             "tasks that failed when measured, left out": unrolled.failed,
-            "runtimes of cold containers, as none was warm": sum(not each.warm for each in used),
+            "runtimes of cold containers, as none was warm": sum(each.cold for each in used),
             "parallelism taken as 1": len(tasks),
         }
     )
@@ -151,7 +137,7 @@ class _Unrolled:
                 self.failed += 1
                 name = state.failure
             else:
-                before = self._state(state, before, times) or before
+                before = self._state(state, before, times)
                 name = state.next
         return before
 
@@ -163,7 +149,7 @@ class _Unrolled:
                 for last in self.block(branch, before, times)
             ]
         if isinstance(state, _Map):
-            width = self._often(next(_functions_in(state), ""), times)
+            width = self._often(_function_of(state), times)
             copies = (self.block(state, before, times * width) for _ in range(width))
             return [last for copy in copies for last in copy]
         count = 1
@@ -180,19 +166,17 @@ class _Unrolled:
 
     def _often(self, function: str, times: int) -> int:
         """How often a function is executed in each of so many copies of a block."""
-        profile = self.profiles.get(function)
-        return max(1, round(profile.in_a_run / times)) if profile else 1
+        return max(1, round(self.profiles.get(function, _Profile()).in_a_run / times))
 
 
-def _functions_in(block: _Block) -> Iterator[str]:
-    for state in block.states.values():
-        if isinstance(state, _Parallel):
-            for branch in state.parallel_functions:
-                yield from _functions_in(branch)
-        elif isinstance(state, _Map):
-            yield from _functions_in(state)
-        else:
-            yield state.func_name
+def _function_of(block: _Block) -> str:
+    """The first function of a block."""
+    state = block.states.get(block.root)
+    if isinstance(state, _Map):
+        return _function_of(state)
+    if isinstance(state, _Parallel):
+        return _function_of(state.parallel_functions[0])
+    return state.func_name if state else ""
 
 
 def _profiles(path: Path, max_bytes: int) -> dict[str, _Profile]:
@@ -211,6 +195,6 @@ def _profiles(path: Path, max_bytes: int) -> dict[str, _Profile]:
             memory=None if np.isnan(memory) else memory,
             download=float(np.median(np.nan_to_num(rows["blob.download"]))),
             upload=float(np.median(np.nan_to_num(rows["blob.upload"]))),
-            warm=bool(warm.any()),
+            cold=not warm.any(),
         )
     return profiles

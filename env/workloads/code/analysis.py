@@ -22,6 +22,7 @@ WORKFLOW = "Workflow"
 DECLARE, INVOKE, WAIT = "serverless_function", "invoke_serverless_function", "get_predecessor_data"
 LOOPS = ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 BRANCHES = ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.ExceptHandler
+WRITE_OUT = "write out each call, with its condition as third argument"
 
 Model = TypeVar("Model", bound=BaseModel)
 Label = Annotated[str, Field(pattern=r"^[\w-]+$")]
@@ -52,15 +53,11 @@ class RegionsAndProviders(Regions):
 
 
 class _Workflow(Strict):
-    """The arguments of a workflow."""
-
     name: Label
     version: Name
 
 
 class _Declared(Strict):
-    """The arguments of the decorator of a function."""
-
     name: Label
     entry_point: bool = False
     regions_and_providers: RegionsAndProviders | None = None
@@ -147,7 +144,7 @@ def read_code(path: Path) -> Code:
         tree = ast.parse(read_bytes(path, MOST_YAML_BYTES))
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno or 1}: not Python: {error.msg}") from None
-    except (RecursionError, MemoryError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise InputError(f"{path}: not Python: {error or 'nested too deeply'}") from None
     made = [
         (node.targets[0].id, node.value)
@@ -229,20 +226,16 @@ def _calls(
     inside: Collection[ast.AST], workflow: str, names: Collection[str], faults: Faults
 ) -> tuple[Call, ...]:
     """The calls in a function, by line; each runs once, whatever the function does."""
-    several, maybe = (
-        {each for block in inside if isinstance(block, kinds) for each in ast.walk(block)}
-        for kinds in (LOOPS, BRANCHES)
-    )
+    blocks = [block for block in inside if isinstance(block, LOOPS + BRANCHES)]
+    hidden = {each for block in blocks for each in ast.walk(block)}
     calls = []
     for node in _calls_of(inside, workflow, INVOKE):
         given = _by_name(node, ("function", "payload", "condition"))
         target = given.get("function")
         if not isinstance(target, ast.Name) or target.id not in names:
             faults.add(node.lineno, "what is called must be a function of the workflow, by name")
-        elif node in several:
-            faults.add(node.lineno, f"{target.id} is called in a loop: write out each call")
-        elif node in maybe:
-            faults.add(node.lineno, f"{target.id} is called in a branch: pass the condition")
+        elif node in hidden:
+            faults.add(node.lineno, f"{target.id} is called in a loop or branch: {WRITE_OUT}")
         else:
             holds = given.get("condition", given.get("conditional", ast.Constant(True)))
             calls.append((node, Call(target.id, _probability(holds, faults), node.lineno)))

@@ -4,6 +4,7 @@ These are the home region, runtimes, memory, bytes, and how often a condition ho
 """
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -37,6 +38,7 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     workflow_version: str
     home_region: RegionName
     regions_and_providers: RegionsAndProviders = RegionsAndProviders()
+    environment_variables: Any = None
     functions: dict[str, InlineFunction] = Field(default_factory=dict)
     calls: tuple[CallNumbers, ...] = ()
 

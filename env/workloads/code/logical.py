@@ -6,7 +6,7 @@ Kinds and names of nodes are those of Caribou's design document.
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -19,35 +19,26 @@ MOST_CALLS = 10_000
 ASSUMED = 0.5
 """Probability of a condition of which nothing is said."""
 
-Kind = Literal["initial", "intermediate", "synchronization"]
+KINDS = {"entry_point": "initial", "sync": "synchronization", "": "intermediate"}
+"""Of nodes, by the second part of their names; that of intermediate ones is the call."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node: its name, its function, and whether users call it.
+    """A node: its function, and its names in the document and in the published code."""
 
-    `published` is its name in Caribou's code, where synchronization nodes have no index, but each
-    call of one advances the index of the nodes that follow.
-    """
-
-    name: str
     function: Function
-    initial: bool
+    name: str
     published: str
 
     @property
-    def kind(self) -> Kind:
-        """What the document calls it."""
-        if self.initial:
-            return "initial"
-        return "synchronization" if self.function.waits else "intermediate"
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        return KINDS.get(self.name.split(":")[1], "intermediate")
 
 
 class Edge(NamedTuple):
-    """A call from one node to another, by their indices.
-
-    `assumed` is whether nothing is said of its probability.
-    """
+    """A call from one node to another, by their indices, and whether its probability is assumed."""
 
     source: int
     target: int
@@ -65,17 +56,16 @@ class LogicalDag:
     edges: tuple[Edge, ...]
 
     def indices(self, names: Iterable[str]) -> dict[str, int]:
-        """The nodes of names that are all in the document's form, or all as the code writes them.
+        """The nodes of names that are all in the document's form, or all in the published code's.
 
-        Either may have the workflow and its version before functions, as in Caribou's tables.
+        There, synchronization nodes have no index, but each call of one advances that of later
+        nodes. Either may have the workflow and its version before functions, as in tables.
         """
         before = f"{self.code.name}-{self.code.version}-".replace(".", "_")
         plain = {name: name.replace(before, "") for name in names}
         published = any(name.endswith(":sync:") for name in plain.values())
-        index = {
-            each.published if published else each.name: at for at, each in enumerate(self.nodes)
-        }
-        return {name: index[each] for name, each in plain.items()}
+        known = [each.published if published else each.name for each in self.nodes]
+        return {name: known.index(each) for name, each in plain.items()}
 
 
 class _Visit(NamedTuple):
@@ -122,7 +112,6 @@ def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
     graph.add_node(0)
     order = list(nx.lexicographical_topological_sort(graph))
     index = {place: at for at, place in enumerate(order)}
-
     functions = [code.functions[visit.call.target] for visit in visited]
 
     def name(place: int, indices: Mapping[int, int | str]) -> str:
@@ -134,15 +123,12 @@ def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
         caller = f"{functions[first.source].name}_{indices[first.source]}_{first.successor}"
         return f"{function}:{caller}:{indices[place]}"
 
-    nodes = tuple(
-        Node(name(place, index), functions[place], place == 0, name(place, counted))
-        for place in order
-    )
+    nodes = [Node(functions[place], name(place, index), name(place, counted)) for place in order]
     edges = []
     for place, visit in sorted(calls[1:], key=lambda each: index[each[1].source]):
         called = nodes[index[visit.source]].function.name, functions[place].name, visit.successor
         edges.append(Edge(index[visit.source], index[place], *_numbers(visit.call, called, given)))
-    return LogicalDag(code, nodes, tuple(edges))
+    return LogicalDag(code, tuple(nodes), tuple(edges))
 
 
 def _numbers(

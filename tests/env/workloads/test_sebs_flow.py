@@ -116,7 +116,7 @@ def test_a_definition_stands_for_all_measurements_beside_it(tmp_path: Path) -> N
 
 @pytest.mark.realdata
 def test_real_samples(data_dir: Path) -> None:
-    """The same tasks on every platform: 5 individuals and 6 populations, 2 frames, 3 and 5 shares."""
+    """The same tasks on every platform."""
     tasks = {"6100.1000-genome": 19, "6200.trip-booking": 6, "650.vid": 4, "660.map-reduce": 10}
     for file, inside in find_workflow_files([str(data_dir / "sebs_flow")]).items():
         graph = read_workflow_file(file, inside=inside)
