@@ -110,6 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     made: dict[Path, bytes] = {}
     try:
+        for file, suffix in ((options.output, ".yaml"), (options.draw, ".png")):
+            if file and file.suffix != suffix:  # so neither takes the place of the code
+                raise InputError(f"{file}: a name that ends in {suffix} is needed")
         code, beside = read_code(options.code), options.code.with_name(BESIDE)
         given = None
         if options.output or beside.exists():

@@ -103,6 +103,8 @@ def test_bad_code_gets_a_line_for_each_fault_and_writes_nothing(
     assert main([code, "-o", str(tmp_path / "a.yaml"), "--draw", str(tmp_path / "a.png")]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(": ")[1] for line in lines] == [f"{code}:9", f"{code}:13"]
+    assert main([code, "-o", code]) == 2
+    assert capsys.readouterr().err == f"error: {code}: a name that ends in .yaml is needed\n"
     assert [path.name for path in tmp_path.iterdir()] == ["thumbnails.py"]
 
 

@@ -139,9 +139,9 @@ def read_code(path: Path) -> Code:
         InputError: the file is no Python, or does not declare one workflow by its rules; further
             faults are notes of the error.
     """
-    faults = Faults(str(path))
+    faults, content = Faults(str(path)), read_bytes(path, MOST_YAML_BYTES)
     try:
-        tree = ast.parse(read_bytes(path, MOST_YAML_BYTES))
+        tree = ast.parse(content)
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno or 1}: not Python: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:

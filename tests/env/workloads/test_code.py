@@ -189,6 +189,11 @@ def test_violations_are_said_with_their_line(
         read_code(path)
 
 
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^[^:]*none\.py: no such file$"):
+        read_code(tmp_path / "none.py")
+
+
 def test_all_violations_are_said_at_once(write: Write) -> None:
     path = write(a=[f"{CALL}(b, 1, 2)", f"{CALL}(x)"], b=["if event:", f"    {CALL}(a)"])
     with pytest.raises(InputError) as refused:
