@@ -89,6 +89,25 @@ def test_inline_numbers_and_names(annotation: dict[str, Any]) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("functions", "edge", "words"),
+    [
+        ({"regions": {"allowed": ["r"], "disallowed": ["r"]}}, {}, "'r' is both allowed and disal"),
+        ({}, {"probability": 0}, "greater than 0, found 0"),
+        ({}, {"probability": 1.5}, "or equal to 1, found 1.5"),
+    ],
+)
+def test_regions_and_probabilities_that_are_refused(
+    annotation: dict[str, Any], functions: dict[str, Any], edge: dict[str, Any], words: str
+) -> None:
+    entry = {
+        "functions": [{"runtime": 1.0, **functions}] * 2,
+        "edges": [{"from": 0, "to": 1, "bytes": 0, **edge}],
+    }
+    with refused_in_a_line("workflow: mix.m.", words):
+        configured({"mix": {"m": entry}, "annotation": annotation})
+
+
 def test_a_mix_draws_entries_by_weight(
     fixtures: Path, annotation: dict[str, Any], tmp_path: Path
 ) -> None:
