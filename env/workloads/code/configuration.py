@@ -43,7 +43,9 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     calls: tuple[CallNumbers, ...] = ()
 
     def regions(self, function: Function) -> Regions:
-        """Where a function may run: what it says itself, else what the file says of all."""
+        """Where a function may run: as the file says of it, as its code says, as of all."""
+        if function.name in self.functions and self.functions[function.name].regions != Regions():
+            return self.functions[function.name].regions
         own, all_of = function.deployed, self.regions_and_providers
         allowed = all_of.allowed if own.allowed is None else own.allowed
         if allowed:  # then no others count

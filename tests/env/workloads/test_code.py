@@ -280,7 +280,7 @@ def test_what_a_function_says_of_regions_goes_before_what_is_said_of_all(write: 
     text = path.read_text()
     path.write_text(text.replace('name="B"', f'name="B", regions_and_providers={own}'))
     of_all = {"disallowed_regions": [near, far], "providers": {"aws": {"config": {"memory": 256}}}}
-    functions = {name: {"runtime": 1.0} for name in "AB"}
+    functions: dict[str, Any] = {name: {"runtime": 1.0} for name in "AB"}
     code, config = configured(path, regions_and_providers=of_all, functions=functions)
     given = read_configuration(config, code)
     a, b = (given.inline(function) for function in code.functions.values())
@@ -290,10 +290,13 @@ def test_what_a_function_says_of_regions_goes_before_what_is_said_of_all(write: 
         256,
     )
     assert (b.regions.allowed, b.regions.disallowed, b.memory) == (("aws:near",), None, 128)
+    functions["B"]["regions"] = {"disallowed": ["aws:other"]}
+    given = read_configuration(configured(path, functions=functions)[1], code)
+    assert given.regions(code.functions["b"]).disallowed == ("aws:other",)
     own = {"disallowed_regions": [HOME]}
     path.write_text(text.replace('name="B"', f'name="B", regions_and_providers={own}'))
     with pytest.raises(InputError, match=r"shop\.py:8: aws:home is the home region"):
-        read_configuration(config, read_code(path))
+        read_configuration(configured(path)[1], read_code(path))
 
 
 REGIONS = ("r1", "r2", "r3", "p2:r1")
