@@ -19,6 +19,7 @@ from env.sim.declared.bounds import (
     Memory,
     Name,
     NamedResources,
+    Probability,
     Seconds,
     Whole,
 )
@@ -78,11 +79,12 @@ class FunctionModel(Strict):
 
 
 class EdgeModel(Strict):
-    """`data_bytes` move from function `source` to function `target`."""
+    """`data_bytes` move from function `source` to function `target`, which it may call or not."""
 
     source: Whole
     target: Whole
     data_bytes: Whole
+    probability: Probability | None = None  # of the call; without one it is certain
 
 
 class WorkflowModel(Strict):
@@ -122,6 +124,7 @@ class WorkflowModel(Strict):
                 name: np.array([as_number(each.get(name, 0)) for each in units])
                 for name in dict.fromkeys(chain.from_iterable(units))
             },
+            probability=np.array([edge.probability or 1.0 for edge in self.edges]),
         )
 
 

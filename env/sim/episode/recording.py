@@ -221,6 +221,7 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
             source=template.edges[:, 0],
             target=template.edges[:, 1],
             data_bytes=template.data_bytes,
+            probability=[each if each < 1 else None for each in template.probability.tolist()],
         ),
     )
 
