@@ -50,9 +50,10 @@ Condition = Literal["in service", "draining", "down"]
 CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
 """Of a server, in the order of their numbers in env/sim/state/records.py."""
 
-Reason = Literal["predecessor", "retries", "no server"]
+Reason = Literal["predecessor", "retries", "no server", "not called"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
-"""Why functions fail, in the order of their numbers from 1 in env/sim/state/change_records.py."""
+"""Why functions do not finish: those of failures in the order of their numbers from 1 in
+env/sim/state/change_records.py, then that of conditional calls."""
 
 OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
@@ -253,7 +254,7 @@ class ServerLeaseModel(OfServer):
 
 
 class UnfinishedModel(OfFunction):
-    """A function that has failed, when (s) and why."""
+    """A function that has failed or that nobody has called, when (s) and why."""
 
     time: Amount
     reason: Reason
@@ -305,13 +306,23 @@ class RecoveryModel(Recovery):
 class Options(Strict):
     """How the world works; without `queue` each function is placed once it is ready.
 
-    Without `recovery` no function ever fails.
+    Without `recovery` no function ever fails. `calls_seed` is there where calls are conditional: a
+    function that ends calls another if `calls` of env/sim/state/calls.py says so.
     """
 
     queue: QueueModel | None = None
     lease: Lease = HOURLY
     keep_alive: KeepAlivePolicy = NoKeepAlive()
     recovery: RecoveryModel | None = None
+    calls_seed: TurnsSeed | None = None  # of what is drawn of conditional calls
+
+    @property
+    def seed(self) -> int:
+        """Of the episode, wherever it is stated; 0 where nothing is drawn."""
+        stated = [self.calls_seed]
+        stated += [part.seed for part in (self.recovery,) if part is not None]
+        stated += [part.turns_seed for part in (self.queue,) if part is not None]
+        return next((each for each in stated if each is not None), 0)
 
 
 class EpisodeFile(Strict):

@@ -19,10 +19,13 @@ RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to 
 PENDING: Final = 0
 SUBMITTED: Final = 1
 RUNNING: Final = 2
-FINISHED: Final = 3  # this and the next two are its ways out (env/sim/events/submissions.py)
-SKIPPED: Final = 4
+FINISHED: Final = 3  # this and the next are its ways out (env/sim/events/submissions.py)
+SKIPPED: Final = 4  # by a script
 FAILED: Final = 5
-STATE_NAMES: Final = ("PENDING", "SUBMITTED", "RUNNING", "FINISHED", "SKIPPED", "FAILED")
+NOT_CALLED: Final = 6  # by any of its callers, all of which have ended
+STATE_NAMES: Final = (
+    *("PENDING", "SUBMITTED", "RUNNING", "FINISHED", "SKIPPED", "FAILED", "NOT_CALLED"),
+)
 
 # Ways out of a container.
 COMPLETED: Final = 0
@@ -92,7 +95,7 @@ WORKFLOW = np.dtype(
         ("tenant", np.int64),
         ("arrival_time", np.float64),
         ("completion_time", np.float64),  # of the last function; nan until then
-        ("ended", np.int64),  # functions that have finished or been skipped or failed
+        ("ended", np.int64),  # functions that have gone one of their ways out
         ("placed_work", np.float64),  # core-seconds that are done, placed or will never be
         ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast/candidates.py
@@ -211,6 +214,8 @@ CLUSTER = np.dtype(
         ("core_second_price", np.float64),  # of the cheapest that is not free, USD
         ("cheapest_server_cores", np.int64),  # of the largest server with the cheapest cores
         ("functions_per_slot", np.int64),
+        ("seed", np.uint64),  # of what is drawn of servers, back-offs and conditional calls
+        ("drawn_until", np.float64),  # seconds; functions that end later call all that they can
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
         ("cold_starts", np.int64),
@@ -277,12 +282,15 @@ TEMPLATE_FUNCTION = np.dtype(
         ("predecessor_count", np.int64),
         ("first_successor", np.int64),  # range of `successors`
         ("successor_count", np.int64),
+        ("conditional", np.int64),  # 1: calls of its workflow are
         ("best_time", np.float64),  # seconds at full speed on the largest node
         ("upward_rank", np.float64),  # best_time and the longest chain of best times after it
     ]
 )
 
-EDGE = np.dtype([("function", np.int64), ("data_bytes", np.int64)])
+EDGE = np.dtype(
+    [("function", np.int64), ("data_bytes", np.int64), ("probability", np.float64)]  # of the call
+)
 
 ARRIVING = np.dtype(
     [
