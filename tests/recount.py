@@ -225,7 +225,7 @@ def _assert_workflows(state: State, functions: dict[int, int]) -> None:
         assert record["state"] != PENDING or waits_for
         assert not failed or record["state"] in (SKIPPED, FAILED, NOT_CALLED)
         if record["state"] in (SUBMITTED, RUNNING, NOT_CALLED) and len(sources) and not waits_for:
-            assert is_called(state, index) == (record["state"] != NOT_CALLED)
+            assert is_called(state, index, NONE) == (record["state"] != NOT_CALLED)
     arrived = np.flatnonzero(state.workflows["wf_id"] != NONE)
     counts = state.templates["function_count"][state.workflows["template"]]
     for slot in arrived:

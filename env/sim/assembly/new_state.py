@@ -170,6 +170,7 @@ def catalogue(
     edge_count = sum(len(template.edges) for template in templates)
     predecessors = np.zeros(edge_count, records.EDGE)
     successors = np.zeros(edge_count, records.EDGE)
+    probability = np.zeros(edge_count)
     first_function = first_edge = 0
     for index, (template, largest_cpu) in enumerate(entries):
         rows = functions[first_function : first_function + template.function_count]
@@ -181,8 +182,7 @@ def catalogue(
         by_target = np.lexsort((sources, targets))
         predecessors[edges]["function"] = sources[by_target]
         predecessors[edges]["data_bytes"] = template.data_bytes[by_target]
-        predecessors[edges]["probability"] = template.probability[by_target]
-        successors[edges]["probability"] = template.probability
+        probability[edges] = template.probability[by_target]
         rows["conditional"] = (template.probability < 1).any()
         successors[edges]["function"] = targets
         successors[edges]["data_bytes"] = template.data_bytes
@@ -205,5 +205,6 @@ def catalogue(
         "templates": heads,
         "template_functions": functions,
         "predecessors": predecessors,
+        "probability": probability,
         "successors": successors,
     }

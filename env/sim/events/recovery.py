@@ -25,7 +25,7 @@ from env.sim.queue.central_queue import join_queue, leave_queue, put_first
 from env.sim.queue.sharing import give_turn_back
 from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
-from env.sim.state.calls import has_called
+from env.sim.state.calls import is_called
 from env.sim.state.change_records import NO_SERVER_LEFT, RETRIES
 from env.sim.state.draws import BACK_OFF, uniform
 from env.sim.state.records import (
@@ -259,7 +259,7 @@ def is_needed(state: State, index: int, first: int) -> bool:
     for edge in range(begin, begin + state.template_functions[declared].successor_count):
         successor = first + state.successors[edge].function
         waits = state.functions[successor].state in (PENDING, SUBMITTED)
-        if waits and has_called(state, index, successor, state.successors[edge].probability):
+        if waits and is_called(state, successor, state.functions[index].fn_id):
             return True
     return False
 

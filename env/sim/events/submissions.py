@@ -310,7 +310,7 @@ def settle(state: State, slot: int, time: float) -> None:
             waits = functions[index].unfinished_predecessors > 0
             if waits or functions[index].state != PENDING:
                 continue
-            if is_called(state, index):
+            if is_called(state, index, NONE):
                 submit(state, index, time)
             else:
                 note_end(state, index, slot, time, NOT_CALLED)

@@ -6,7 +6,7 @@ A draw follows from the place of its edge alone, so that it can be asked for aga
 from env.base.jit import compiled_apart
 from env.sim.state.block import State
 from env.sim.state.draws import CALL, uniform
-from env.sim.state.records import FINISHED, NOT_CALLED
+from env.sim.state.records import FINISHED, NONE, NOT_CALLED
 
 
 @compiled_apart
@@ -18,31 +18,29 @@ def calls(seed, wf_id: int, source: int, target: int, probability: float):
 
 
 @compiled_apart
-def has_called(state: State, source: int, target: int, probability: float) -> bool:
-    """Whether a function calls another, both by their indices: it does unless that is known.
+def is_taken(state: State, function: int, edge: int) -> bool:
+    """Whether a function is called along one of its `predecessors`: it is unless more is known.
 
     What is drawn shows once the caller has finished. One that a script skips calls all.
     """
+    source = function - state.functions[function].fn_id + state.predecessors[edge].function
     caller, cluster = state.functions[source], state.cluster[0]
     if caller.state != FINISHED or caller.completion_time > cluster.drawn_until:
         return caller.state != NOT_CALLED
-    callee = state.functions[target].fn_id
-    return calls(cluster.seed, caller.wf_id, caller.fn_id, callee, probability)
+    callee = state.functions[function].fn_id
+    return calls(cluster.seed, caller.wf_id, caller.fn_id, callee, state.probability[edge])
 
 
 @compiled_apart
-def is_taken(state: State, function: int, edge: int) -> bool:
-    """`has_called` along one of the `predecessors` of a function."""
-    source = function - state.functions[function].fn_id + state.predecessors[edge].function
-    return has_called(state, source, function, state.predecessors[edge].probability)
+def is_called(state: State, function: int, source: int) -> bool:
+    """Whether a function is called by a source, the fn_id of a caller; or by any, if that is NONE.
 
-
-@compiled_apart
-def is_called(state: State, function: int) -> bool:
-    """Whether any caller of a function, all of which have ended, has called it."""
+    All of them have ended.
+    """
     declared = state.functions[function].declared
     begin = state.template_functions[declared].first_predecessor
     for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
-        if is_taken(state, function, edge):
+        asked = source == NONE or source == state.predecessors[edge].function
+        if asked and is_taken(state, function, edge):
             return True
     return False

@@ -214,8 +214,6 @@ CLUSTER = np.dtype(
         ("core_second_price", np.float64),  # of the cheapest that is not free, USD
         ("cheapest_server_cores", np.int64),  # of the largest server with the cheapest cores
         ("functions_per_slot", np.int64),
-        ("seed", np.uint64),  # of what is drawn of servers, back-offs and conditional calls
-        ("drawn_until", np.float64),  # seconds; functions that end later call all that they can
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
         ("cold_starts", np.int64),
@@ -256,6 +254,8 @@ CLUSTER = np.dtype(
         ("active_slowdown", np.float64),  # forecast: sum over active workflows, as are the next
         ("active_flow_time", np.float64),  # seconds
         ("parallel_cores", np.float64),  # core-seconds not placed / seconds to the finish bound
+        ("seed", np.uint64),  # of what is drawn of servers, back-offs and conditional calls
+        ("drawn_until", np.float64),  # seconds; functions that end later call all that they can
     ]
 )
 
@@ -282,15 +282,13 @@ TEMPLATE_FUNCTION = np.dtype(
         ("predecessor_count", np.int64),
         ("first_successor", np.int64),  # range of `successors`
         ("successor_count", np.int64),
-        ("conditional", np.int64),  # 1: calls of its workflow are
         ("best_time", np.float64),  # seconds at full speed on the largest node
         ("upward_rank", np.float64),  # best_time and the longest chain of best times after it
+        ("conditional", np.int64),  # 1: calls of its workflow are
     ]
 )
 
-EDGE = np.dtype(
-    [("function", np.int64), ("data_bytes", np.int64), ("probability", np.float64)]  # of the call
-)
+EDGE = np.dtype([("function", np.int64), ("data_bytes", np.int64)])
 
 ARRIVING = np.dtype(
     [
