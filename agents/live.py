@@ -76,7 +76,8 @@ class LiveCluster:
 
     Raises:
         InputError: two workflows have one name, a workflow does not fit the cluster, `most_active`
-            is out of range, or the scheduler needs a central queue or knows the future.
+            is out of range, calls are conditional, or the scheduler needs a central queue or knows
+            the future.
     """
 
     def __init__(
@@ -98,6 +99,9 @@ class LiveCluster:
                 f"scheduler {scheduler.name}: a live cluster has no central queue to be ordered, "
                 "and no copies for references to play on in"
             )
+        for template in workflows:
+            if (template.probability < 1).any():
+                raise InputError(f"{template.label}: conditional calls, which cannot be reported")
         check_rates(cluster)
         self.env = _LiveEnv(workflows, cluster, most_active)
         self._objective, self._scheduler = objective, scheduler

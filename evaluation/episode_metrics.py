@@ -52,8 +52,7 @@ class PlayedEpisode(FinishedEpisode):
         state = self.state
         if not len(state.images):
             return np.nan
-        count = int(state.templates["function_count"][state.arrivals["template"]].sum())
-        return float(self._runs[field].sum() / count)
+        return float(self._runs[field].sum() / self._functions)
 
     def preemptions(self) -> float:
         """Runs cut short over workflows."""

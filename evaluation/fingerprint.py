@@ -31,6 +31,8 @@ def _add_episode(digest: "hashlib._Hash", workload: EpisodeWorkload) -> None:
             digest.update(array.tobytes())
         for name, units in sorted(each.resources.items()):
             digest.update(repr(name).encode() + units.tobytes())
+        if (each.probability < 1).any():  # without conditions, the hash is that of older ones
+            digest.update(each.probability.tobytes())
     if workload.tenants:  # without any, the hash is that of older evaluations
         digest.update(repr(workload.tenants).encode())
 

@@ -56,7 +56,7 @@ class Drawing:
         self.rng = np.random.default_rng(seed)
         self.queued, self.funded = self.chance(0.5), self.chance(0.3)
         self.named, self.types = self.chance(0.3), int(self.rng.integers(1, 4))
-        self.seed = seed
+        self.seed, self.conditional = seed, self.chance(0.4)
         known = known_baselines(self.queued, self.funded)
         self.player = self.one_of(*[name for name in known if name not in REFERENCES])
 
@@ -102,6 +102,7 @@ class Drawing:
             functions = {f"f{position}": self.function() for position in range(count)}
             edges = [
                 {"from": f"f{source}", "to": f"f{target}", "bytes": self.one_of(0, 9, 10**9)}
+                | ({"probability": self.one_of(1.0, 0.5, 0.1)} if self.conditional else {})
                 for target in range(count)
                 for source in range(target)
                 if self.chance(0.4)

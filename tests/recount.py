@@ -8,12 +8,14 @@ import pytest
 
 from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.state.block import State
+from env.sim.state.calls import is_called
 from env.sim.state.records import (
     DOWN,
     FAILED,
     FINISHED,
     IN_SERVICE,
     NONE,
+    NOT_CALLED,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -211,7 +213,7 @@ def _assert_workflows(state: State, functions: dict[int, int]) -> None:
         if record["state"] in (PENDING, SUBMITTED):
             work -= left[index]
         placed[slot] += work / cluster["single_core_speed"]
-        ended[slot] += record["state"] in (FINISHED, SKIPPED, FAILED)
+        ended[slot] += record["state"] in (FINISHED, SKIPPED, FAILED, NOT_CALLED)
         known = state.templates[state.workflows[slot]["template"]]
         declared = state.template_functions[known["first_function"] + record["fn_id"]]
         begin, count = declared["first_predecessor"], declared["predecessor_count"]
@@ -221,7 +223,9 @@ def _assert_workflows(state: State, functions: dict[int, int]) -> None:
         failed = [source for source in sources if records[source]["state"] == FAILED]
         assert record["unfinished_predecessors"] == len(waits_for) + len(failed)
         assert record["state"] != PENDING or waits_for
-        assert not failed or record["state"] in (SKIPPED, FAILED)
+        assert not failed or record["state"] in (SKIPPED, FAILED, NOT_CALLED)
+        if record["state"] in (SUBMITTED, RUNNING, NOT_CALLED) and len(sources) and not waits_for:
+            assert is_called(state, index, NONE) == (record["state"] != NOT_CALLED)
     arrived = np.flatnonzero(state.workflows["wf_id"] != NONE)
     counts = state.templates["function_count"][state.workflows["template"]]
     for slot in arrived:

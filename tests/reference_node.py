@@ -37,7 +37,7 @@ class Job:
         expected: seconds that are declared.
         rank: its place in a fixed order.
         owner: tenant and tickets, where tenants share cores by tickets.
-        predecessors: each with the bytes that come from it.
+        predecessors: each with the bytes that come from it, and whether it calls the job.
         remaining: operations left at the node's clock.
         served: seconds of its runs that have ended.
         start_time: nan while it lacks memory or a named resource.
@@ -54,7 +54,7 @@ class Job:
     expected: float = 0.0
     rank: float = 0.0
     owner: tuple[str, Fraction] | None = None
-    predecessors: "list[tuple[Job, int]]" = field(default_factory=list)
+    predecessors: "list[tuple[Job, int, bool]]" = field(default_factory=list)
     submission: float = math.nan
     joined: float = math.nan
     number: int = -1
@@ -68,6 +68,7 @@ class Job:
     warm: bool = False
     run: int = -1
     finished: bool = False
+    skipped: bool = False
     startup: float = 0.0
     cold: float = 0.0
     transfer: float = 0.0

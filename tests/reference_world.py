@@ -2,7 +2,8 @@
 
 Plain Python lists: the queue is sorted whenever somebody goes first, nodes are projected again for
 every event, and histograms are made anew from all idle times. What a node does with its containers
-is `Node`; what joins them into a world is here. Shares no code with the engine.
+is `Node`; what joins them into a world is here. Shares no code with the engine, but for what is
+drawn of conditional calls.
 """
 
 import math
@@ -18,6 +19,7 @@ from env.sim.declared.episode import Episode
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.declared.ordering import FIRST_COME, declared_functions
+from env.sim.state.calls import calls
 from tests.reference_node import Idle, Image, Job, Node, Server, window
 
 COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING = range(5)
@@ -241,9 +243,10 @@ class ReferenceWorld:
         elif job.cold > 0:
             self.container_cold_starts += 1
         job.transfer = 0.0
-        for before, data in job.predecessors:
-            assert before.node is not None
-            job.transfer += data / self.bandwidth(before.node, node)
+        for before, data, called in job.predecessors:
+            if called and before.finished:
+                assert before.node is not None
+                job.transfer += data / self.bandwidth(before.node, node)
         job.creation_time = max(node.clock, self.now) + job.cold + job.transfer
         job.node, job.dispatched, job.memory_alloc = node, self.now, memory
         job.run = next(self.numbers)
@@ -269,13 +272,25 @@ class ReferenceWorld:
         self.end_run(job, node, 0)
         job.finished = True
         job.image.last_end = self.now
-        for other in self.jobs:
-            before = [one for one, _ in other.predecessors]
-            if job in before and all(one.finished for one in before):
-                self.submit(other)
+        for other in sorted(self.called_after(job), key=lambda other: other.fn_id):
+            self.submit(other)
         self.release(node, job, unused=not self.active(job.image))
         self.extend(node.server)
         self.due = True
+
+    def called_after(self, job: Job) -> set[Job]:
+        """Who runs as a job has ended; whoever nobody calls is skipped and ends, too."""
+        called = set()
+        for other in self.jobs:
+            before = [one for one, _, _ in other.predecessors]
+            if job not in before or not all(one.finished or one.skipped for one in before):
+                continue
+            if any(one.finished and calls for one, _, calls in other.predecessors):
+                called.add(other)
+            else:
+                other.skipped = True
+                called |= self.called_after(other)
+        return called
 
     def set_slice(self, job: Job, time: float) -> None:
         self.set_timer(time, SLICE_END, job.run, self.end_slice, job, job.run)
@@ -426,7 +441,10 @@ def jobs_of(episode: Episode) -> list[Job]:
             job = Job(wf_id, fn_id, made[image], int(work), threads, memory, named, arrival)
             job.expected, job.rank, job.owner = expected, rank, tickets
             own.append(job)
-        for (source, target), size in zip(template.edges, template.data_bytes, strict=True):
-            own[target].predecessors.append((own[source], int(size)))
+        seed, edges = np.uint64(workload.turns_seed), template.edges.tolist()
+        rows_of_edges = zip(edges, template.data_bytes, template.probability, strict=True)
+        for (source, target), size, chance in rows_of_edges:
+            called = bool(calls(seed, wf_id, source, target, chance))
+            own[target].predecessors.append((own[source], int(size), called))
         jobs += own
     return jobs

@@ -106,7 +106,7 @@ def _computations(core_speed: int) -> st.SearchStrategy[int]:
 def workflow_templates(
     draw: st.DrawFn, name: str, cluster: ClusterConfig, most: int = 6
 ) -> WorkflowTemplate:
-    """A DAG of one to `most` functions."""
+    """A DAG of one to `most` functions; some call others with certainty."""
     count = draw(st.integers(1, most))
     pairs = [(source, target) for source in range(count) for target in range(source + 1, count)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -118,6 +118,7 @@ def workflow_templates(
         )
         for _ in range(count)
     ]
+    chances = st.sampled_from(draw(st.sampled_from([(1.0,), (1.0, 0.3), (0.3,)])))
     computation, memory_req, parallelism = np.array(functions, dtype=np.int64).T
     return WorkflowTemplate(
         name=name,
@@ -128,6 +129,7 @@ def workflow_templates(
         data_bytes=np.array(
             [draw(st.sampled_from([0, 1000, 12345, 10**9])) for _ in edges], dtype=np.int64
         ),
+        probability=np.array([draw(chances) for _ in edges]),
     )
 
 

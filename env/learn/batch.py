@@ -303,7 +303,7 @@ class Batch(Decisions):
         state.cluster[:], state.servers[:], state.nodes[:] = head, servers, nodes
         state.cluster["functions_per_slot"] = per_slot
         rules.lease.write(state.servers, cluster)
-        state.recovery["seed"] = workload.turns_seed
+        state.cluster["seed"] = workload.turns_seed
         plan_changes(state, rules, cluster)
 
 

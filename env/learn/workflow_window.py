@@ -13,14 +13,15 @@ from typing import Final
 from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.state.block import State
-from env.sim.state.records import FINISHED, NONE, RUNNING, SUBMITTED
+from env.sim.state.calls import is_taken
+from env.sim.state.records import FINISHED, NONE, NOT_CALLED, RUNNING, SUBMITTED
 
 FUNCTION_FEATURES: Final = (
     "best_time",  # seconds at full speed, log
     "parallelism",  # / cores of the largest node
     "memory_req",  # / memory of the largest node
     "critical_path_left",  # upward rank / critical path of the workflow, 0 to 1
-    "input_transfer",  # seconds to fetch all of its input from other servers, log
+    "input_transfer",  # seconds to fetch all that may be its input from other servers, log
     "waits_for",  # predecessors that have not ended, log
     "submitted",  # 1: it waits for a decision
     "running",  # 1: it has been placed
@@ -59,7 +60,7 @@ def write_window(state: State, window, functions, edges) -> None:
             if count == len(window):
                 break
             source = first + state.predecessors[edge].function
-            if state.functions[source].state != FINISHED:
+            if state.functions[source].state not in (FINISHED, NOT_CALLED):
                 count = max(count, row_of(window, count, source) + 1)
         row += 1
 
@@ -85,7 +86,8 @@ def write_function(state: State, function: int, out) -> None:
     critical_path = state.templates[state.workflows[record.slot].template].critical_path
     data_bytes, begin = 0, declared.first_predecessor
     for edge in range(begin, begin + declared.predecessor_count):
-        data_bytes += state.predecessors[edge].data_bytes
+        if declared.conditional == 0 or is_taken(state, function, edge):
+            data_bytes += state.predecessors[edge].data_bytes
     out[FUNCTION.best_time] = log_seconds(declared.best_time)
     out[FUNCTION.parallelism] = declared.parallelism / cluster.largest_node_cpu
     out[FUNCTION.memory_req] = declared.memory_req / cluster.largest_node_memory

@@ -17,7 +17,7 @@ from env.sim.assembly.new_state import copy_into, reset
 from env.sim.events.choosing import choose_first
 from env.sim.events.engine import play
 from env.sim.events.placing import place
-from env.sim.events.submissions import forget_arrivals
+from env.sim.events.submissions import forget_future
 from env.sim.forecast.candidates import are_twins, forecast, update_finish_bounds
 from env.sim.node.fit import suits
 from env.sim.queue.workflow_tickets import grant
@@ -111,7 +111,8 @@ class Forks:
 
     Args:
         state: at a decision; stays as it is.
-        clairvoyant: whether later workflows arrive in the forks.
+        clairvoyant: whether later workflows arrive in the forks, and calls are drawn there as in
+            the episode; otherwise every call that is not drawn yet is made.
         objective: what J is made of.
 
     Raises:
@@ -151,7 +152,7 @@ class Forks:
         fork = self._fork
         copy_into(fork, self._state)
         if not self._clairvoyant:
-            forget_arrivals(fork)
+            forget_future(fork)
         kind = place(fork, *first) if first else 0
         if kind == 0:
             kind = play_greedy(fork, weights, *self._buffers)

@@ -15,13 +15,13 @@ from typing import Any, Literal
 import numpy as np
 
 from env.base.errors import InputError
-from env.score.lower_bound import lower_bound
+from env.score.lower_bound import lower_bound, uncalled_work
 from env.score.reward import Objective, cheapest_cost, cost_ratio
 from env.sim.assembly.build import drawn_shares
 from env.sim.declared.power import Power
 from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State
-from env.sim.state.records import FINISHED
+from env.sim.state.records import FINISHED, NOT_CALLED
 
 Better = Literal["lower", "higher"] | None
 Shown = Literal["number", "share", "count"]
@@ -148,7 +148,7 @@ class FinishedEpisode:
         if len(state.recovery):
             return (self._useful + self.work_lost) / rented if rented else np.nan
         work = state.templates["work"][state.arrivals["template"]] * drawn_shares(state)
-        return float(work.sum()) / rented
+        return (float(work.sum()) - uncalled_work(state)) / rented
 
     @metric("admissions after which a node's projection exceeds its memory", shown="count")
     def overcommits(self) -> float:
@@ -215,7 +215,9 @@ class FinishedEpisode:
 
     @property
     def _functions(self) -> int:
-        return int(self.state.templates["function_count"][self.state.arrivals["template"]].sum())
+        """Those of all workflows that were called."""
+        declared = self.state.templates["function_count"][self.state.arrivals["template"]].sum()
+        return int(declared - (self.state.functions["state"] == NOT_CALLED).sum())
 
     @property
     def _useful(self) -> float:
@@ -238,7 +240,11 @@ class FinishedEpisode:
 
     @cached_property
     def slowdowns(self) -> np.ndarray:
-        """(W,) flow time / critical path at full speed of every workflow."""
+        """(W,) flow time / critical path at full speed of every workflow.
+
+        The path is that of the worst case, in which every call is made, so where some are not a
+        slowdown may be below 1.
+        """
         templates = self.state.workflows[self.state.slot_of]["template"]
         slowdowns: np.ndarray = self.flow_times / self.state.templates["critical_path"][templates]
         return slowdowns

@@ -65,7 +65,8 @@ def _bound(env: RawEnv, objective: Objective) -> float:
     """J that every way on from here reaches: what is paid is paid, and chains have to be run.
 
     A workflow that has not ended still needs the longest chain behind each of its functions that
-    wait for a decision, at the speed of the fastest core (see env/score/lower_bound.py).
+    wait for a decision, at the speed of the fastest core (see env/score/lower_bound.py). Where
+    calls are conditional nothing behind these functions is certain.
     """
     state = env.state
     cluster = state.cluster[0]
@@ -78,7 +79,8 @@ def _bound(env: RawEnv, objective: Objective) -> float:
     for wf_id, fn_id in zip(queue["major"], queue["minor"], strict=True):
         index = position[wf_id]
         declared = templates["first_function"][index] + fn_id
-        left = state.template_functions["upward_rank"][declared] / fastest
+        kind = state.template_functions[declared]
+        left = kind["best_time" if kind["conditional"] else "upward_rank"] / fastest
         ends[index] = max(ends[index], env.time + left)
     flow_times = ends - workflows["arrival_time"]
     slowdown = flow_times / templates["critical_path"]

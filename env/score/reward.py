@@ -65,7 +65,10 @@ LEAST_HOURLY_RATE = 1e-6
 
 
 def cheapest_cost(state: State) -> float:
-    """USD of all work of the episode at the cheapest core-second that is not free."""
+    """USD of all work of the episode at the cheapest core-second that is not free.
+
+    Work is what is declared, also that of functions that are not called in the end.
+    """
     work = (state.templates["work"][state.arrivals["template"]] * drawn_shares(state)).sum()
     return float(work * state.cluster[0]["core_second_price"])
 

@@ -123,6 +123,7 @@ def annotate(
         images=tuple((graph.where, graph.name, task.category) for task in tasks)
         if measured
         else (),
+        probability=np.array([graph.probability.get(edge, 1.0) for edge in graph.edge_bytes]),
     )
     return template, +counts
 

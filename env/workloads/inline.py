@@ -6,7 +6,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
-from env.sim.declared.bounds import NamedResources
+from env.sim.declared.bounds import NamedResources, Probability
+from env.workloads.regions import Regions
 from env.workloads.task_graph import Task, TaskGraph, position, positions
 
 
@@ -23,6 +24,7 @@ class InlineFunction(Strict):
     parallelism: int | None = Field(default=None, ge=1, le=1_000_000)
     category: str | None = None
     resources: NamedResources = Field(default_factory=dict)
+    regions: Regions = Regions()
 
     @model_validator(mode="after")
     def _one_amount_of_work(self) -> Self:
@@ -32,11 +34,15 @@ class InlineFunction(Strict):
 
 
 class InlineEdge(Strict, coerce_numbers_to_str=True):
-    """`bytes` moved from one function to another, each called by its name or number."""
+    """`bytes` moved from one function to another, each called by its name or number.
+
+    When the first one ends, it calls the other with this probability.
+    """
 
     source: str = Field(alias="from")
     target: str = Field(alias="to")
     data_bytes: int = Field(alias="bytes", ge=0)
+    probability: Probability = 1.0
 
 
 def _numbered(functions: Any) -> Any:
@@ -72,10 +78,12 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
         for function_name, function in entry.functions.items()
     )
     edge_bytes: dict[tuple[int, int], int] = {}
+    probability: dict[tuple[int, int], float] = {}
     for edge in entry.edges:
         label = f"{where}: edge {edge.source} -> {edge.target}"
         source, target = (position(end, index, f"{label}:") for end in (edge.source, edge.target))
         if (source, target) in edge_bytes:
             raise InputError(f"{label} is declared twice")
         edge_bytes[source, target] = edge.data_bytes
-    return TaskGraph(name, where, tasks, edge_bytes, measured=False)
+        probability[source, target] = edge.probability
+    return TaskGraph(name, where, tasks, edge_bytes, probability, measured=False)

@@ -58,6 +58,7 @@ class TaskGraph:
         where: the file or the config key it came from.
         tasks: T tasks.
         edge_bytes: (source, target) positions in `tasks` to bytes moved.
+        probability: of the calls that these edges are; 1 where none is stated.
         measured: whether the numbers are measurements, which the annotation rules may scale, clip
             and round up, or a person's, which are taken as they are.
         assumptions: how often a rule had to decide, by what it decided.
@@ -67,6 +68,7 @@ class TaskGraph:
     where: str
     tasks: tuple[Task, ...]
     edge_bytes: Mapping[tuple[int, int], int]
+    probability: Mapping[tuple[int, int], float] = field(default_factory=dict)
     measured: bool = True
     assumptions: Mapping[str, int] = field(default_factory=dict)
 

@@ -35,7 +35,7 @@ Paths = Annotated[tuple[FilePath, ...], AS_TUPLE, Field(min_length=1)]
 
 
 class FilesEntry(Strict):
-    """Workflow files (WfFormat, DAX) in the mix; the weight is spread evenly over them.
+    """Workflow files (WfFormat, DAX, SeBS-Flow) in the mix; the weight is spread evenly over them.
 
     Without an `evaluation_path`, learned policies are judged on workflows they have seen, at
     arrivals they have not.

@@ -8,12 +8,15 @@ from pathlib import Path
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, read_bytes
 from env.workloads.dax import read_dax
+from env.workloads.sebs_flow import DEFINITION, MEASURED, read_sebs_flow
 from env.workloads.task_graph import TaskGraph
 from env.workloads.wfformat import read_wfformat
 
 READERS = {".json": read_wfformat, ".dax": read_dax, ".xml": read_dax}
-SUFFIXES = tuple(f"{suffix}{packed}" for suffix in READERS for packed in ("", ".gz"))
+SUFFIXES = tuple(f"{suffix}{packed}" for suffix in (*READERS, MEASURED) for packed in ("", ".gz"))
 ALLOWED = ", ".join(SUFFIXES)
+OF_SEBS_FLOW = DEFINITION, "config.json"
+"""Not workflows, where measurements are beside them."""
 
 
 def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
@@ -22,7 +25,8 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     Args:
         paths: files, folders (searched in full depth) and glob patterns (`**` too). In folders and
             patterns, files without a workflow's suffix are left out, and so are names that begin
-            with a dot, unless the path itself has them.
+            with a dot, unless the path itself has them. A definition of SeBS-Flow stands for all
+            measurements beside it.
 
     Returns:
         Each file with the folder that it must not lead out of: the one that is searched, or where
@@ -34,6 +38,8 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
     files: dict[Path, Path | None] = {}
     for text in paths:
         path = Path(text).expanduser()
+        if path.name == DEFINITION and _beside_measurements(path):
+            path = path.parent
         if path.exists() and not path.is_dir():
             if not path.name.endswith(SUFFIXES):
                 raise InputError(f"{text}: not a workflow file, allowed suffixes: {ALLOWED}")
@@ -55,13 +61,16 @@ def find_workflow_files(paths: Iterable[str]) -> dict[Path, Path | None]:
 def read_workflow_file(
     path: Path, max_bytes: int = MOST_BYTES, inside: Path | None = None
 ) -> TaskGraph:
-    """Reads one WfFormat or DAX file, gzipped or not, as its suffix says; see `opened`.
+    """Reads one workflow file, gzipped or not, as its suffix says; see `opened`.
 
     Raises:
         InputError: the file cannot be read, or is no such file.
     """
     content = read_bytes(path, max_bytes, inside)
     stem = path.name.removesuffix(".gz")
+    if stem.endswith(MEASURED):
+        definition = read_bytes(path.with_name(DEFINITION), max_bytes, inside)
+        return read_sebs_flow(definition, path, max_bytes)
     suffix = Path(stem).suffix
     return READERS[suffix](content, stem.removesuffix(suffix), str(path))
 
@@ -70,5 +79,11 @@ def _workflows_in(path: Path) -> Iterator[Path]:
     """The file itself, or those of a folder in full depth that are not hidden."""
     for file in path.rglob("*") if path.is_dir() else (path,):
         hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-        if not hidden and file.name.endswith(SUFFIXES) and file.is_file():
+        named = file.name.endswith(SUFFIXES) and not _beside_measurements(file)
+        if named and not hidden and file.is_file():
             yield file
+
+
+def _beside_measurements(file: Path) -> bool:
+    """Whether a file is one of SeBS-Flow that says more of the measurements beside it."""
+    return file.name in OF_SEBS_FLOW and any(file.parent.glob(f"*{MEASURED}*"))

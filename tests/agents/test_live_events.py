@@ -1,6 +1,7 @@
 """One event after another told to a small cluster, with numbers worked out by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -366,6 +367,9 @@ def test_what_a_live_cluster_does_not_have_is_refused() -> None:
     big = WorkflowTemplate("big", [1], [5], [1], [], [])
     with pytest.raises(InputError, match="^workflow 'big'"):
         LiveCluster(CLUSTER, [CHAIN, big], InTurn(), OBJECTIVE)
+    drawn = replace(CHAIN, probability=[0.5] * len(CHAIN.edges))
+    with pytest.raises(InputError, match="^workflow 'chain': conditional calls, which cannot be"):
+        LiveCluster(CLUSTER, [drawn], InTurn(), OBJECTIVE)
 
 
 UNLIKE = ClusterConfig(

@@ -159,9 +159,15 @@ def test_a_run_file_of_another_format_is_refused(tmp_path: Path) -> None:
 
 def test_a_fingerprint_sees_every_number_that_arrives() -> None:
     def workload(
-        time: float = 0.0, memory: int = 1, data: int = 5, tenants: tuple[str, ...] = ()
+        time: float = 0.0,
+        memory: int = 1,
+        data: int = 5,
+        tenants: tuple[str, ...] = (),
+        probability: float = 1.0,
     ) -> EpisodeWorkload:
-        template = WorkflowTemplate("w", [9, 9], [memory, 1], [1, 1], [(0, 1)], [data])
+        template = WorkflowTemplate(
+            "w", [9, 9], [memory, 1], [1, 1], [(0, 1)], [data], probability=[probability]
+        )
         return EpisodeWorkload((time,), (template,), tenants)
 
     def hashed(*episodes: EpisodeWorkload) -> str:
@@ -172,7 +178,8 @@ def test_a_fingerprint_sees_every_number_that_arrives() -> None:
     assert base == hashed(workload())
     others = [[workload(1.0)], [workload(memory=2)], [workload(data=6)], [workload()] * 2]
     others += [[workload(tenants=("a",))], [workload(tenants=("b",))]]
-    assert len({base, *(hashed(*other) for other in others)}) == 7
+    others += [[workload(probability=0.5)], [workload(probability=0.25)]]
+    assert len({base, *(hashed(*other) for other in others)}) == 9
 
 
 def test_a_fingerprint_of_a_trace_is_of_its_functions_and_requests() -> None:

@@ -20,7 +20,7 @@ from env.sim.node.projection import reset_node
 from env.sim.queue.central_queue import reset_queue
 from env.sim.state import change_records, records
 from env.sim.state.block import CHANGING, TABLES, State
-from env.sim.state.records import HOUR, IN_SERVICE, NONE, TICK
+from env.sim.state.records import HOUR, IN_SERVICE, INF, NONE, TICK
 from env.sim.state.timers import set_timer
 from env.sim.state.tournament import reset_tree
 
@@ -146,6 +146,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["single_core_speed"] = config.single_core_speed
     cluster["largest_node_cpu"] = nodes["cpu"].max()
     cluster["largest_node_memory"] = nodes["memory"].max()
+    cluster["drawn_until"] = INF
     cluster["cores"] = nodes["cpu"].sum()
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_watts"] = config.core_watts
@@ -169,6 +170,7 @@ def catalogue(
     edge_count = sum(len(template.edges) for template in templates)
     predecessors = np.zeros(edge_count, records.EDGE)
     successors = np.zeros(edge_count, records.EDGE)
+    probability = np.zeros(edge_count)
     first_function = first_edge = 0
     for index, (template, largest_cpu) in enumerate(entries):
         rows = functions[first_function : first_function + template.function_count]
@@ -180,6 +182,8 @@ def catalogue(
         by_target = np.lexsort((sources, targets))
         predecessors[edges]["function"] = sources[by_target]
         predecessors[edges]["data_bytes"] = template.data_bytes[by_target]
+        probability[edges] = template.probability[by_target]
+        rows["conditional"] = (template.probability < 1).any()
         successors[edges]["function"] = targets
         successors[edges]["data_bytes"] = template.data_bytes
         ids = np.arange(template.function_count)
@@ -201,5 +205,6 @@ def catalogue(
         "templates": heads,
         "template_functions": functions,
         "predecessors": predecessors,
+        "probability": probability,
         "successors": successors,
     }

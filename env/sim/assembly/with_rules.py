@@ -40,12 +40,13 @@ def with_rules(
     rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
     rules.lease.write(state.servers, episode.cluster)
+    state.cluster["seed"] = episode.workload.turns_seed
     state.cluster["aside"] = 1 if episode.changes else stops(episode.asked)
     state.servers["absent"][list(episode.absent)] = 1
     if rules.recovery is not None:
         state = state.replaced(
             server_plans=np.zeros(len(state.servers), change_records.SERVER_PLAN),
-            recovery=rules.recovery.record(episode.workload.turns_seed),
+            recovery=rules.recovery.record(),
             retried=np.zeros(len(state.functions), change_records.RETRIED),
         )
         plan_changes(state, rules, episode.cluster)

@@ -22,6 +22,7 @@ def check_runs(schedule: Schedule) -> Iterator[str]:
         yield from _check_run(schedule, run)
     for function, of_function in schedule.runs_of.items():
         yield from _check_function(schedule, function, of_function)
+    yield from _check_calls(schedule)
     yield from _check_actions(schedule)
     yield from _check_held(schedule)
     if queue is None:
@@ -43,7 +44,7 @@ def check_runs(schedule: Schedule) -> Iterator[str]:
 
 
 def _check_run(schedule: Schedule, run: RunModel) -> Iterator[str]:
-    """It is submitted when the last of its predecessors completes, or at the arrival.
+    """It is submitted when the last of its predecessors has ended, or at the arrival.
 
     The placement rules of the engine give the memory of the image.
     """
@@ -53,7 +54,8 @@ def _check_run(schedule: Schedule, run: RunModel) -> Iterator[str]:
             yield f"{run}: {early} {getattr(run, early)} is after {late} {getattr(run, late)}"
     arrival = schedule.episode.workflows[run.workflow_id].arrival_time
     before = schedule.predecessors(run, run.submission_time)
-    due = max((each.end_time for each, _ in before), default=arrival)
+    ends = [each.end_time for each, _ in before] + schedule.skipped_before(run.function)
+    due = max(ends, default=arrival)
     # Who is needed again is submitted when its data are lost.
     if not (schedule.loses_data and run.submission_time in schedule.losses):
         yield from check_close(f"{run}: submission_time", run.submission_time, due)
@@ -106,6 +108,29 @@ def _check_again(schedule: Schedule, recovery: Recovery, runs: Sequence[RunModel
             yield f"{run}: runs again, though the data of the run before were not lost"
     if recovery.retries is not None and kills > recovery.retries:
         yield f"{runs[-1]}: is retry {kills}, at most {recovery.retries} are allowed"
+
+
+def _check_calls(schedule: Schedule) -> Iterator[str]:
+    """Where calls are conditional, who runs was called by a function that has finished.
+
+    Who was not called was called by nobody, which was known when the last caller had ended.
+    """
+    for function in sorted(schedule.not_called.keys() | schedule.runs_of.keys()):
+        wf_id, edges = function[0], schedule.edges_to(function)
+        done = [edge for edge in edges if schedule.completed.get((wf_id, edge.source))]
+        called = not edges or any(schedule.is_taken(wf_id, edge) for edge in done)
+        if function in schedule.runs_of and not called:
+            yield f"{named(function)}: runs, but no function that has finished calls it"
+        if function not in schedule.not_called:
+            continue
+        if called:
+            yield f"{named(function)}: has to run, but is said not to be called"
+            continue
+        ends = [schedule.completed[wf_id, edge.source][-1].end_time for edge in done]
+        ends += schedule.skipped_before(function)
+        if not schedule.loses_data:
+            what = f"{named(function)}: not called"
+            yield from check_close(what, schedule.not_called[function], max(ends, default=0.0))
 
 
 def _check_actions(schedule: Schedule) -> Iterator[str]:

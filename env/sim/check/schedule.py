@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from functools import cache, partial
 from operator import attrgetter
 
+import numpy as np
+
 from env.sim.declared.funding import Funding
-from env.sim.episode.model import EpisodeFile, Results, RunModel, ServerLeaseModel
+from env.sim.episode.model import EdgeModel, EpisodeFile, Results, RunModel, ServerLeaseModel
+from env.sim.state.calls import calls
 
 Function = tuple[int, int]
 """(workflow, function)."""
@@ -31,6 +34,7 @@ class Schedule:
         declared: what each function needs.
         runs_of: the runs of each function, in the order of dispatch.
         completed: those of them that completed.
+        not_called: functions that nobody has called, and when that was known (s).
         leases: of every server.
         loses_data: whether data of functions that have finished can be lost.
         losses: when data may be lost, or be needed again by one that is preempted (s).
@@ -52,6 +56,9 @@ class Schedule:
             (name, server): ServerLeaseModel(server_type=name, server_index=server, **UNUSED)
             for name, server, _ in self.cluster.places
         } | {row.server: row for row in results.servers}
+        self.not_called = {
+            row.function: row.time for row in results.unfinished if row.reason == "not called"
+        }
         recovery = episode.options.recovery
         self.loses_data = recovery is not None and recovery.data_durability == "server"
         self.losses = {change.time for change in episode.changes if change.condition == "down"}
@@ -64,17 +71,34 @@ class Schedule:
         """Whose a run is; None without tenants."""
         return self.episode.workflows[run.workflow_id].tenant
 
+    def edges_to(self, function: Function) -> list[EdgeModel]:
+        """Those of its workflow that lead to a function."""
+        edges = self.episode.workflows[function[0]].edges
+        return [edge for edge in edges if edge.target == function[1]]
+
+    def skipped_before(self, function: Function) -> list[float]:
+        """When it was known of callers of a function that nobody calls them (s)."""
+        callers = [(function[0], edge.source) for edge in self.edges_to(function)]
+        return [self.not_called[caller] for caller in callers if caller in self.not_called]
+
+    def is_taken(self, wf_id: int, edge: EdgeModel) -> bool:
+        """Whether the source of an edge, once it ends, calls the target."""
+        seed, probability = np.uint64(self.episode.options.seed), edge.probability or 1.0
+        return bool(calls(seed, wf_id, edge.source, edge.target, probability))
+
     def predecessors(self, run: RunModel, by: float) -> list[tuple[RunModel, int]]:
-        """(last run of a predecessor that was done by a time, bytes) in ascending function id."""
+        """(last run of a predecessor that was done by a time, bytes) in ascending function id.
+
+        There are no bytes from one that did not call the function.
+        """
         edges = sorted(
-            (edge.source, edge.data_bytes)
-            for edge in self.episode.workflows[run.workflow_id].edges
-            if edge.target == run.function_id
+            (edge.source, edge.data_bytes * self.is_taken(run.workflow_id, edge))
+            for edge in self.edges_to(run.function)
         )
         latest = []
         for source, size in edges:
-            of_source = self.runs_of[run.workflow_id, source]
-            done = self.completed[run.workflow_id, source] or of_source[-1:]
+            of_source = self.runs_of.get((run.workflow_id, source), [])
+            done = self.completed.get((run.workflow_id, source), []) or of_source[-1:]
             if done:
                 # Where none was done by then, the last of all.
                 latest.append((done[bisect_right(done, by, key=attrgetter("end_time")) - 1], size))

@@ -35,7 +35,8 @@ class EpisodeWorkload:
             image needs does not tell what is to come; None: by the names of those that arrive, of
             which no container starts cold.
         funding: the tickets of the tenants; None where nobody holds any.
-        turns_seed: of what the engine draws: turns of tenants, failures of servers, back-offs.
+        turns_seed: of what the engine draws: turns of tenants, failures of servers, back-offs,
+            conditional calls.
     """
 
     arrival_times: tuple[float, ...]

@@ -31,10 +31,9 @@ class Recovery(Strict):
     data_durability: Literal["durable", "server"] = "durable"
     checkpoint: Annotated[float, Field(ge=1e-3, le=LONGEST)] | None = None
 
-    def record(self, seed: int) -> np.ndarray:
-        """RECOVERY (1,) with the seed of all that is drawn where servers change."""
+    def record(self) -> np.ndarray:
+        """RECOVERY (1,)."""
         record = np.zeros(1, RECOVERY)
-        record["seed"] = seed
         record["limit"] = NONE if self.retries is None else self.retries
         for key in BackOff.model_fields:
             record[key] = getattr(self.backoff, key)

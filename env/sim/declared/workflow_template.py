@@ -35,6 +35,8 @@ class WorkflowTemplate:
         where: the file or the config key it came from, for errors; empty where it has none.
         resources: float64 (F,) each, plain amounts of named resources (resources.py) by name.
         images: what containers of each function are started from; empty: its name says it.
+        probability: float64 (E,) that the source, once it ends, calls the target: above 0 and at
+            most 1; empty when built: 1 for all.
 
     Raises:
         InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.
@@ -50,6 +52,7 @@ class WorkflowTemplate:
     where: str = ""
     resources: Mapping[str, np.ndarray] = field(default_factory=dict)
     images: tuple[Hashable, ...] = ()
+    probability: np.ndarray = field(default_factory=lambda: np.ones(0))
 
     def __post_init__(self) -> None:
         for key, most in FUNCTION_BOUNDS.items():
@@ -139,14 +142,26 @@ class WorkflowTemplate:
                         f"{self.label}: edge {source} -> {target} names function {end}, "
                         f"known are 0 to {self.function_count - 1}"
                     )
+        probability = np.asarray(self.probability, np.float64)
+        probability = probability if len(probability) else np.ones(len(edges))
+        if len(probability) != len(edges):
+            raise InputError(f"{self.label}: {len(edges)} edges but {len(probability)} probability")
+        possible = (probability > 0) & (probability <= 1)
+        if not possible.all():
+            bad = int(np.argmin(possible))
+            raise InputError(
+                f"{self.label}: probability[{bad}] is {probability[bad]}, "
+                "above 0 and at most 1 is needed"
+            )
         order = np.lexsort((edges[:, 1], edges[:, 0]))
-        edges, data_bytes = edges[order], data_bytes[order]
+        edges, data_bytes, probability = edges[order], data_bytes[order], probability[order]
         twice = np.flatnonzero((edges[1:] == edges[:-1]).all(axis=1))
         if len(twice):
             source, target = edges[twice[0]]
             raise InputError(f"{self.label}: edge {source} -> {target} is declared twice")
         object.__setattr__(self, "edges", np.ascontiguousarray(edges))
         object.__setattr__(self, "data_bytes", np.ascontiguousarray(data_bytes))
+        object.__setattr__(self, "probability", probability)
 
     def _check_acyclic(self) -> None:
         in_cycle = sorted(set(range(self.function_count)) - set(self.topological_order()))

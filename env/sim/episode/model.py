@@ -19,6 +19,7 @@ from env.sim.declared.bounds import (
     Memory,
     Name,
     NamedResources,
+    Probability,
     Seconds,
     Whole,
 )
@@ -49,9 +50,10 @@ Condition = Literal["in service", "draining", "down"]
 CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
 """Of a server, in the order of their numbers in env/sim/state/records.py."""
 
-Reason = Literal["predecessor", "retries", "no server"]
+Reason = Literal["predecessor", "retries", "no server", "not called"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
-"""Why functions fail, in the order of their numbers from 1 in env/sim/state/change_records.py."""
+"""Why functions do not finish: those of failures in the order of their numbers from 1 in
+env/sim/state/change_records.py, then that of conditional calls."""
 
 OrderName = Literal["by_rank", "shortest_remaining", "funcsched", "chosen", "by_workflow"]
 ORDERS: Final[tuple[OrderName, ...]] = get_args(OrderName)
@@ -78,11 +80,12 @@ class FunctionModel(Strict):
 
 
 class EdgeModel(Strict):
-    """`data_bytes` move from function `source` to function `target`."""
+    """`data_bytes` move from function `source` to function `target`, which it may call or not."""
 
     source: Whole
     target: Whole
     data_bytes: Whole
+    probability: Probability | None = None  # of the call; without one it is certain
 
 
 class WorkflowModel(Strict):
@@ -122,6 +125,7 @@ class WorkflowModel(Strict):
                 name: np.array([as_number(each.get(name, 0)) for each in units])
                 for name in dict.fromkeys(chain.from_iterable(units))
             },
+            probability=np.array([edge.probability or 1.0 for edge in self.edges]),
         )
 
 
@@ -250,7 +254,7 @@ class ServerLeaseModel(OfServer):
 
 
 class UnfinishedModel(OfFunction):
-    """A function that has failed, when (s) and why."""
+    """A function that has failed or that nobody has called, when (s) and why."""
 
     time: Amount
     reason: Reason
@@ -302,13 +306,23 @@ class RecoveryModel(Recovery):
 class Options(Strict):
     """How the world works; without `queue` each function is placed once it is ready.
 
-    Without `recovery` no function ever fails.
+    Without `recovery` no function ever fails. `calls_seed` is there where calls are conditional: a
+    function that ends calls another if `calls` of env/sim/state/calls.py says so.
     """
 
     queue: QueueModel | None = None
     lease: Lease = HOURLY
     keep_alive: KeepAlivePolicy = NoKeepAlive()
     recovery: RecoveryModel | None = None
+    calls_seed: TurnsSeed | None = None  # of what is drawn of conditional calls
+
+    @property
+    def seed(self) -> int:
+        """Of the episode, wherever it is stated; 0 where nothing is drawn."""
+        stated = [self.calls_seed]
+        stated += [part.seed for part in (self.recovery,) if part is not None]
+        stated += [part.turns_seed for part in (self.queue,) if part is not None]
+        return next((each for each in stated if each is not None), 0)
 
 
 class EpisodeFile(Strict):

@@ -64,9 +64,7 @@ def specification(episode: EpisodeFile) -> Episode:
         _check_ids(f"workflows.{index}.functions", functions)
     if not episode.images and (queue or options.keep_alive.policy != "none"):
         raise InputError("images: none found, a queue or a keep-alive policy needs them")
-    templates, seed = episode.templates(), queue.turns_seed if queue is not None else None
-    if options.recovery is not None:
-        seed = options.recovery.seed
+    templates = episode.templates()
     workload = EpisodeWorkload(
         tuple(each.arrival_time for each in workflows),
         tuple(templates),
@@ -75,7 +73,7 @@ def specification(episode: EpisodeFile) -> Episode:
         tickets=tuple(each.tickets for each in workflows if each.tickets is not None),
         images=_images(episode, templates) if episode.images else None,
         funding=episode.funding,
-        turns_seed=seed or 0,
+        turns_seed=options.seed,
     )
     groups = {key: getattr(options, key) for key in ("lease", "keep_alive", "recovery")}
     rules = Rules(**groups)

@@ -12,7 +12,7 @@ from env.sim.declared.rules import Lease
 from env.sim.episode import model
 from env.sim.queue.central_queue import BY_RANK, BY_WORKFLOW
 from env.sim.state.history import CONDITION, warm_periods_of
-from env.sim.state.records import FAILED, FINISHED, INF, NONE
+from env.sim.state.records import FAILED, FINISHED, INF, NONE, NOT_CALLED
 from env.sim.view.raw_env import RawEnv
 
 Row = TypeVar("Row", bound=Strict)
@@ -33,12 +33,14 @@ def episode_of(env: RawEnv, name: str, description: str) -> model.EpisodeFile:
     recovery = None
     if env.rules.recovery is not None:
         recovery = {**dict(env.rules.recovery), "seed": env.episode.workload.turns_seed}
+    conditional = any((each.probability < 1).any() for each in env.workflow_templates)
     return model.EpisodeFile(
         name=name,
         description=description,
         options=model.Options.model_validate(
             {"queue": queue, "lease": _lease(env), "keep_alive": env.rules.keep_alive}
             | {"recovery": recovery}
+            | {"calls_seed": env.episode.workload.turns_seed if conditional else None}
         ),
         cluster=env.cluster_config,
         images=_rows(
@@ -115,25 +117,27 @@ def results_of(env: RawEnv) -> model.Results:
 
 
 def _unfinished(env: RawEnv) -> tuple[model.UnfinishedModel, ...]:
-    """The functions that have failed.
+    """The functions that have failed or that nobody has called.
 
     Raises:
-        InputError: one was skipped, or failed otherwise than where servers change.
+        InputError: one was skipped by a script, or failed otherwise than where servers change.
     """
     rows, functions = [], env.state.functions
     for wf_id, template in enumerate(env.workflow_templates):
         for fn_id in range(template.function_count):
             index = env.function_index(wf_id, fn_id)
-            if functions[index]["state"] == FINISHED:
+            ended = functions[index]["state"]
+            if ended == FINISHED:
                 continue
-            if functions[index]["state"] != FAILED or not len(env.state.recovery):
+            failed = ended == FAILED and len(env.state.recovery) > 0
+            if not failed and ended != NOT_CALLED:
                 raise InputError("episode: functions were skipped, which no episode file can say")
             rows.append(
                 model.UnfinishedModel(
                     workflow_id=wf_id,
                     function_id=fn_id,
                     time=float(functions[index]["completion_time"]),
-                    reason=model.REASONS[env.state.retried[index]["reason"] - 1],
+                    reason=model.REASONS[env.state.retried[index]["reason"] - 1 if failed else -1],
                 )
             )
     return tuple(rows)
@@ -221,6 +225,7 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
             source=template.edges[:, 0],
             target=template.edges[:, 1],
             data_bytes=template.data_bytes,
+            probability=[each if each < 1 else None for each in template.probability.tolist()],
         ),
     )
 

@@ -11,6 +11,7 @@ from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.queue.sharing import note_start
 from env.sim.queue.workflow_tickets import charge_workflow
 from env.sim.state.block import State
+from env.sim.state.calls import is_taken
 from env.sim.state.containers import memory_ratio, take_container
 from env.sim.state.history import note_dispatch
 from env.sim.state.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
@@ -31,7 +32,7 @@ def transfer_speed(state: State, source: int, target: int):
 def transfer(state: State, function: int, node: int):
     """What it takes to move all predecessors' data to a node (rule 3).
 
-    A predecessor that was skipped left none.
+    A predecessor that was skipped, or did not call the function, left none.
 
     Returns:
         (seconds, added in ascending function id; bytes that come from other servers).
@@ -40,10 +41,11 @@ def transfer(state: State, function: int, node: int):
     declared = state.functions[function].declared
     first = function - state.functions[function].fn_id
     begin = state.template_functions[declared].first_predecessor
+    certain = state.template_functions[declared].conditional == 0
     seconds = egress = 0.0
     for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
         source = state.functions[first + state.predecessors[edge].function].node
-        if source != NONE:
+        if source != NONE and (certain or is_taken(state, function, edge)):
             data_bytes = state.predecessors[edge].data_bytes
             seconds += data_bytes / transfer_speed(state, source, node)
             if nodes[source].server != nodes[node].server:

@@ -25,6 +25,7 @@ from env.sim.queue.central_queue import join_queue, leave_queue, put_first
 from env.sim.queue.sharing import give_turn_back
 from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
+from env.sim.state.calls import is_called
 from env.sim.state.change_records import NO_SERVER_LEFT, RETRIES
 from env.sim.state.draws import BACK_OFF, uniform
 from env.sim.state.records import (
@@ -138,7 +139,7 @@ def back_off(state: State, function: int):
     if recovery[0].jitter > 0.0:
         fn_id = state.functions[function].fn_id
         stream = BACK_OFF + state.functions[function].wf_id
-        number = uniform(recovery[0].seed, stream, fn_id * (1 << 20) + attempt)
+        number = uniform(state.cluster[0].seed, stream, fn_id * (1 << 20) + attempt)
         wait *= 1.0 + recovery[0].jitter * (2.0 * number - 1.0)
     return min(wait, LONGEST)
 
@@ -250,12 +251,13 @@ def run_again(state: State, slot: int) -> None:
 
 @compiled
 def is_needed(state: State, index: int, first: int) -> bool:
-    """Whether a successor of a function waits, for it or to be placed."""
+    """Whether a successor that a function has called waits, for others or to be placed."""
     declared = state.functions[index].declared
     begin = state.template_functions[declared].first_successor
     for edge in range(begin, begin + state.template_functions[declared].successor_count):
         successor = first + state.successors[edge].function
-        if state.functions[successor].state in (PENDING, SUBMITTED):
+        waits = state.functions[successor].state in (PENDING, SUBMITTED)
+        if waits and is_called(state, successor, state.functions[index].fn_id):
             return True
     return False
 

@@ -44,7 +44,7 @@ def begin_plan(state: State, server: int):
     if plans[server].count == 0:
         return NONE
     if plans[server].period < INF:
-        seed, first = state.recovery[0].seed, plans[server].first
+        seed, first = state.cluster[0].seed, plans[server].first
         offset = uniform(seed, OFFSET + plans[server].group, 0) * plans[server].period
         plans[server].begin = -offset
         count = plans[server].count
@@ -71,7 +71,7 @@ def draw_of(state: State, server: int):
     """The next number that is drawn for a server, between 0 and 1."""
     number = state.server_plans[server].draws
     state.server_plans[server].draws = number + 1
-    return uniform(state.recovery[0].seed, server, number)
+    return uniform(state.cluster[0].seed, server, number)
 
 
 @compiled

@@ -9,6 +9,7 @@ from env.sim.events.requests import begin_request
 from env.sim.node.fit import any_holds
 from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
+from env.sim.state.calls import is_called
 from env.sim.state.change_records import PREDECESSOR, RETRIED
 from env.sim.state.containers import declared_left
 from env.sim.state.heap import before, drop, push
@@ -19,6 +20,7 @@ from env.sim.state.records import (
     FUNCTION,
     NO_WORKFLOW_SLOT,
     NONE,
+    NOT_CALLED,
     PENDING,
     RECYCLED,
     RUNNING,
@@ -137,9 +139,10 @@ def arrive_next(state: State):
 
 
 @compiled
-def forget_arrivals(state: State) -> None:
-    """No further workflow arrives."""
+def forget_future(state: State) -> None:
+    """No further workflow arrives, and functions that end from now on call all that they can."""
     state.cluster[0].arrivals_left = 0
+    state.cluster[0].drawn_until = state.cluster[0].time
 
 
 @compiled
@@ -215,8 +218,9 @@ def run_function(state: State, index: int, node: int, memory_alloc: int, creatio
 def end_function(state: State, index: int, time: float, outcome: int) -> None:
     """The one way out of a function: it has finished, or is skipped or has failed.
 
-    Successors wait for predecessors to finish or be skipped; what follows a failed function fails.
-    One that is skipped or fails is in no queue and in no container.
+    Successors wait for predecessors to finish or be skipped; what follows a failed function fails,
+    and what nobody calls is skipped (`settle`). Who is skipped or fails is in no queue and in no
+    container.
     """
     slot = state.functions[index].slot
     note_end(state, index, slot, time, outcome)
@@ -224,6 +228,8 @@ def end_function(state: State, index: int, time: float, outcome: int) -> None:
         fail_successors(state, slot, time)
     else:
         release_successors(state, index, time)
+        if state.template_functions[state.functions[index].declared].conditional == 1:
+            settle(state, slot, time)
     end_if_over(state, slot, time)
 
 
@@ -276,17 +282,41 @@ def count_placed(state: State, index: int, sign: int) -> None:
 
 @compiled
 def release_successors(state: State, index: int, time: float) -> None:
-    """Submits the successors of a function that wait for nothing else."""
+    """Submits the successors of a function that wait for nothing else, where calls are certain."""
     functions = state.functions
     first = index - functions[index].fn_id
     declared = state.functions[index].declared
+    certain = state.template_functions[declared].conditional == 0
     begin = state.template_functions[declared].first_successor
     for edge in range(begin, begin + state.template_functions[declared].successor_count):
         successor = first + state.successors[edge].function
         functions[successor].unfinished_predecessors -= 1
         ready = functions[successor].unfinished_predecessors == 0
-        if ready and functions[successor].state == PENDING:
+        if ready and certain and functions[successor].state == PENDING:
             submit(state, successor, time)
+
+
+@compiled_apart
+def settle(state: State, slot: int, time: float) -> None:
+    """Where all callers of a function have ended it is submitted, or skipped if none has called it.
+
+    A function that is skipped calls nobody, so others may be skipped behind it.
+    """
+    functions, first = state.functions, slot * state.cluster[0].functions_per_slot
+    count = state.templates[state.workflows[slot].template].function_count
+    changed = True
+    while changed:
+        changed = False
+        for index in range(first, first + count):
+            waits = functions[index].unfinished_predecessors > 0
+            if waits or functions[index].state != PENDING:
+                continue
+            if is_called(state, index, NONE):
+                submit(state, index, time)
+            else:
+                note_end(state, index, slot, time, NOT_CALLED)
+                release_successors(state, index, time)
+                changed = True
 
 
 @compiled_apart

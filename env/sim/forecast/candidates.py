@@ -20,6 +20,7 @@ from env.sim.node.fit import short_of, suits
 from env.sim.node.projection import container_speed, fits_at, speed_share
 from env.sim.queue.tracking import all_that_wait, parallel_cores
 from env.sim.state.block import State
+from env.sim.state.calls import is_taken
 from env.sim.state.containers import declared_left
 from env.sim.state.records import CANDIDATE, INF, NONE, SUBMITTED
 
@@ -143,10 +144,11 @@ def sum_sources(state: State, function: int) -> None:
     declared = state.functions[function].declared
     first = function - state.functions[function].fn_id
     begin = state.template_functions[declared].first_predecessor
+    certain = state.template_functions[declared].conditional == 0
     for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
         source = state.functions[first + state.predecessors[edge].function].node
-        if source == NONE:
-            continue  # it was skipped
+        if source == NONE or not (certain or is_taken(state, function, edge)):
+            continue  # it was skipped, or did not call the function
         data_bytes = state.predecessors[edge].data_bytes
         nodes[source].source_bytes += data_bytes
         servers[nodes[source].server].source_bytes += data_bytes

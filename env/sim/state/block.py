@@ -86,6 +86,7 @@ FIXED: Final = {
     "templates": records.TEMPLATE,  # (T,)
     "template_functions": records.TEMPLATE_FUNCTION,
     "predecessors": records.EDGE,  # per function in ascending id
+    "probability": FLOAT,  # of the call along each of `predecessors`
     "successors": records.EDGE,
     "named_first": INTEGER,  # (X + 1,), first place of resource x, and R
     "named_capacity": INTEGER,  # of a node of server type t from t * R on

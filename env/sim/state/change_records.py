@@ -46,7 +46,6 @@ SERVER_PLAN = np.dtype(
 # What becomes of killed functions and of data (env/sim/declared/recovery.py), and what came of it.
 RECOVERY = np.dtype(
     [
-        ("seed", np.uint64),  # of all that is drawn
         ("limit", np.int64),  # retries of a function; NONE: any number
         ("wait", np.float64),  # seconds before the first of them
         ("factor", np.float64),

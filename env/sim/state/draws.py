@@ -9,6 +9,8 @@ BACK_OFF = 1 << 32
 """Of a stream of `uniform`; smaller ones are of servers, or of their groups."""
 OFFSET = 1 << 33
 """Of the streams of what groups of servers draw."""
+CALL = 3 << 32
+"""Of the streams of what workflows draw: which of their functions call which."""
 
 
 @compiled_apart

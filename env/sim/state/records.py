@@ -19,10 +19,13 @@ RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to 
 PENDING: Final = 0
 SUBMITTED: Final = 1
 RUNNING: Final = 2
-FINISHED: Final = 3  # this and the next two are its ways out (env/sim/events/submissions.py)
-SKIPPED: Final = 4
+FINISHED: Final = 3  # this and the next are its ways out (env/sim/events/submissions.py)
+SKIPPED: Final = 4  # by a script
 FAILED: Final = 5
-STATE_NAMES: Final = ("PENDING", "SUBMITTED", "RUNNING", "FINISHED", "SKIPPED", "FAILED")
+NOT_CALLED: Final = 6  # by any of its callers, all of which have ended
+STATE_NAMES: Final = (
+    *("PENDING", "SUBMITTED", "RUNNING", "FINISHED", "SKIPPED", "FAILED", "NOT_CALLED"),
+)
 
 # Ways out of a container.
 COMPLETED: Final = 0
@@ -93,7 +96,7 @@ WORKFLOW = np.dtype(
         ("tenant", np.int64),
         ("arrival_time", np.float64),
         ("completion_time", np.float64),  # of the last function; nan until then
-        ("ended", np.int64),  # functions that have finished or been skipped or failed
+        ("ended", np.int64),  # functions that have gone one of their ways out
         ("placed_work", np.float64),  # core-seconds that are done, placed or will never be
         ("queue_threads", np.int64),  # of its submitted functions
         ("finish_bound", np.float64),  # forecast: see env/sim/forecast/candidates.py
@@ -252,6 +255,8 @@ CLUSTER = np.dtype(
         ("active_slowdown", np.float64),  # forecast: sum over active workflows, as are the next
         ("active_flow_time", np.float64),  # seconds
         ("parallel_cores", np.float64),  # core-seconds not placed / seconds to the finish bound
+        ("seed", np.uint64),  # of what is drawn of servers, back-offs and conditional calls
+        ("drawn_until", np.float64),  # seconds; functions that end later call all that they can
     ]
 )
 
@@ -280,6 +285,7 @@ TEMPLATE_FUNCTION = np.dtype(
         ("successor_count", np.int64),
         ("best_time", np.float64),  # seconds at full speed on the largest node
         ("upward_rank", np.float64),  # best_time and the longest chain of best times after it
+        ("conditional", np.int64),  # 1: calls of its workflow are
     ]
 )
 

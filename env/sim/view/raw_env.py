@@ -74,7 +74,7 @@ class RawEnv(Played):
         arrival_times: seconds, one a workflow; `wf_id` is the position in this list.
         workflow_templates: one a workflow.
         cluster_config: the hardware.
-        seed: kept as `seed`; the simulation itself draws nothing at random.
+        seed: of what is drawn: which conditional calls are made, and when servers fail.
         record: keep every `StepLog` in `logs`, and the `history` also where functions belong to no
             image.
         rules: how the world works.
@@ -102,7 +102,8 @@ class RawEnv(Played):
         images: Images | None = None,
     ) -> None:
         self.seed = seed
-        workload = EpisodeWorkload(tuple(arrival_times), tuple(workflow_templates), images=images)
+        arrivals, templates = tuple(arrival_times), tuple(workflow_templates)
+        workload = EpisodeWorkload(arrivals, templates, images=images, turns_seed=seed or 0)
         self._begin(Episode(workload, cluster_config, rules), record)
 
     @classmethod
@@ -142,7 +143,7 @@ class RawEnv(Played):
 
     @property
     def done(self) -> bool:
-        """Whether every function has finished."""
+        """Whether every function has ended."""
         return self._kind == DONE
 
     @property
@@ -224,7 +225,10 @@ class RawEnv(Played):
         return log
 
     def fork(self) -> RawEnv:
-        """An independent copy at this moment. What is recorded is not copied."""
+        """An independent copy at this moment, to which the same happens: arrivals, draws of calls.
+
+        What is recorded is not copied.
+        """
         other = object.__new__(RawEnv)
         other.__dict__.update(self.__dict__)
         other.state = copy_state(self.state)

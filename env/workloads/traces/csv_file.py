@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,7 @@ class CsvFile:
         numbers: Mapping[str, float],
         whole: bool = False,
         blanks: bool = False,
+        blank_texts: Collection[str] = (),
     ) -> dict[str, np.ndarray]:
         """Columns by name, R rows each.
 
@@ -58,6 +59,7 @@ class CsvFile:
             numbers: column to the largest number that is allowed; the smallest is 0.
             whole: whether numbers are read as int32, in place of float64.
             blanks: whether numbers may be blank, which is not a number then.
+            blank_texts: columns of `texts` that may be blank, which is an empty text then.
         """
         # Imported when needed: it takes some 0.3 s.
         import pyarrow as pa
@@ -85,7 +87,9 @@ class CsvFile:
             raise InputError(f"{self.path}: no rows under the header, at least 1 is needed")
         columns: dict[str, np.ndarray] = {}
         for name in texts:
-            cells = table[name].combine_chunks().dictionary_encode()  # equal texts take room once
+            cells = table[name].combine_chunks()
+            cells = cells.fill_null("") if name in blank_texts else cells
+            cells = cells.dictionary_encode()  # equal texts take room once
             if cells.null_count:
                 row = cells.is_null().index(True).as_py()
                 raise self.error(row, name, "blank", "a name is needed")

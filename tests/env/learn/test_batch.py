@@ -1,6 +1,7 @@
 """The batch does decision by decision what single environments do."""
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,33 @@ def play(batch: Batch, decisions: int, rng: np.random.Generator) -> list[np.ndar
             batch.act(turn, random_actions(seen["mask"], turn.agents[0].bids, rng))
         record += list(batch.step())
     return record
+
+
+def test_nobody_sees_a_call_before_it_is_drawn() -> None:
+    """At time 0 two functions are placed, of which one calls three others or not."""
+    second = {"computation": 1_000_000, "memory": 512, "parallelism": 1}
+    mix = {
+        "functions": {name: second for name in "abcde"},
+        "edges": [{"from": "a", "to": to, "bytes": 9, "probability": 0.5} for to in "cde"],
+    }
+    config = world(*TINY, "agents.workflow_window=4")
+    config["workflow"] = config["workflow"] | {"mix": {"w": mix}}
+    given = World(config)
+    drawn, _ = given.training_episode(0, 0, 0, 0)
+    workload = replace(drawn, arrival_times=(0.0,), templates=drawn.templates[:1])
+    seen: list[list[bytes]] = [[], [], []]
+    for seed in range(8):
+        batch, rng = Batch(given, environments=1, seed=0, worker=0), np.random.default_rng(0)
+        batch.restart(workload=replace(workload, turns_seed=seed))
+        for decision in range(3):
+            for turn in batch.turns:
+                rows = buffers(batch, turn)
+                batch.observe(turn, rows)
+                rows.pop("critic")  # it alone may know the future
+                seen[decision].append(b"".join(each.tobytes() for each in rows.values()))
+                batch.act(turn, random_actions(rows["mask"], turn.agents[0].bids, rng))
+            batch.step()
+    assert [len(set(each)) == len(batch.turns) for each in seen] == [True, True, False]
 
 
 RESUMED = ["hierarchical", "bidders", "queue", "queue and placer", "trace with queue", "tenants"]

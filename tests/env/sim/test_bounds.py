@@ -67,6 +67,14 @@ TOO_LARGE: dict[str, tuple[Callable[[], Any], str]] = {
         r"computation\[0\] is .*at most",
     ),
     "data": (lambda: replace(two(), data_bytes=np.array([2**60])), r"data_bytes\[0\] is .*at most"),
+    **{
+        f"probability {value}": (
+            partial(replace, two(), probability=np.array([value])),
+            r"probability\[0\] is .*, above 0 and at most 1",
+        )
+        for value in (0.0, 1.1, np.nan)
+    },
+    "probabilities": (partial(replace, two(), probability=np.ones(2)), "1 edges but 2 probab"),
     "seconds": (
         lambda: RawEnv([0.0], [replace(two(work=10**12), **WHERE)], CLUSTER),
         r"^big.json: workflow 'chain': takes 2e\+09 s",

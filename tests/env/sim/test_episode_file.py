@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from pydantic import TypeAdapter
@@ -82,6 +83,20 @@ def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> Non
     assert labels == ["0 (my pipeline)", "1", "2 (my other pipeline)"]
     assert timeline.function_label(0, 2) == f"2 ({names[2]})"
     assert timeline.function_label(1, 2) == "2"
+
+
+def test_probabilities_of_calls_go_to_the_file_and_back(tmp_path: Path) -> None:
+    golden = read_episode(GOLDEN[1])
+    certain = golden.workflows[0].template()
+    drawn = np.array([1.0, np.nextafter(1.0, 0.0), 1.0])  # below 1, but every call is made
+    templates = [certain, replace(certain, probability=drawn)]
+    env = RawEnv([0.0, 50.0], templates, golden.cluster, record=True)
+    path = written(end(env), tmp_path / "drawn.json")
+    first, second = json.loads(path.read_text())["workflows"]
+    assert not any("probability" in edge for edge in first["edges"])
+    assert [edge.get("probability", 1) for edge in second["edges"]] == drawn.tolist()
+    again = [workflow.template() for workflow in read_episode(path).workflows]
+    assert [each.probability.tolist() for each in again] == [[1.0] * 3, drawn.tolist()]
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)

@@ -64,7 +64,7 @@ def test_inline_numbers_and_names() -> None:
         "named": {
             "weight": 3,
             "functions": {"a": {"runtime": 2.0}, 5: {"runtime": 1.0}},
-            "edges": [{"from": "a", "to": 5, "bytes": 60}],
+            "edges": [{"from": "a", "to": 5, "bytes": 60, "probability": 0.3}],
         },
     }
     pool = template_pools(configured({"mix": mix, "annotation": ANNOTATION}), 10)["training"]
@@ -72,6 +72,7 @@ def test_inline_numbers_and_names() -> None:
     assert numbered.computation.tolist() == [60, 7]
     assert numbered.memory_req[0] == 100
     assert (numbered.edges.tolist(), numbered.data_bytes.tolist()) == ([[0, 1]], [50])
+    assert (numbered.probability.tolist(), named.probability.tolist()) == ([1.0], [0.3])
     assert named.function_names == ("a", "5")
     assert named.name == "named"
     assert pool.weights.tolist() == [0.25, 0.75]
@@ -80,6 +81,25 @@ def test_inline_numbers_and_names() -> None:
         "workflow: mix.numbered": sizes | {"memory drawn": 1, "parallelism drawn": 1},
         "workflow: mix.named": sizes | {"memory drawn": 2, "parallelism drawn": 2},
     }
+
+
+@pytest.mark.parametrize(
+    ("functions", "edge", "words"),
+    [
+        ({"regions": {"allowed": ["r"], "disallowed": ["r"]}}, {}, "'r' is both allowed and disal"),
+        ({}, {"probability": 0}, "greater than 0, found 0"),
+        ({}, {"probability": 1.5}, "or equal to 1, found 1.5"),
+    ],
+)
+def test_regions_and_probabilities_that_are_refused(
+    functions: dict[str, Any], edge: dict[str, Any], words: str
+) -> None:
+    entry = {
+        "functions": [{"runtime": 1.0, **functions}] * 2,
+        "edges": [{"from": 0, "to": 1, "bytes": 0, **edge}],
+    }
+    with refused_in_a_line("workflow: mix.m.", words):
+        configured({"mix": {"m": entry}, "annotation": ANNOTATION})
 
 
 def test_a_mix_draws_entries_by_weight(fixtures: Path, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Workflows declared in Python: annotated functions that call each other, read and not executed."""

@@ -1,0 +1,255 @@
+"""Reads a file that declares a workflow with `ast`: its functions, and what calls what.
+
+Nothing of the file is executed, so names, regions and the like must be written out in it.
+"""
+
+import ast
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AliasPath, BaseModel, BeforeValidator, Field
+
+from env.base.errors import InputError
+from env.base.files import MOST_YAML_BYTES, read_bytes
+from env.base.schema import Recorded, Strict, short, validated
+from env.sim.declared.bounds import Memory, Name
+from env.workloads.regions import Regions
+
+WORKFLOW = "Workflow"
+"""How the name of the class ends that a workflow is made of, also in Caribou."""
+DECLARE, INVOKE, WAIT = "serverless_function", "invoke_serverless_function", "get_predecessor_data"
+LOOPS = ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+BRANCHES = ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.ExceptHandler
+WRITE_OUT = "write out each call, with its condition as third argument"
+
+Model = TypeVar("Model", bound=BaseModel)
+Label = Annotated[str, Field(pattern=r"^[\w-]+$")]
+"""Of a workflow or a function; colons part the names of nodes."""
+
+
+def _joined(region: Any) -> Any:
+    named = isinstance(region, Mapping) and region.keys() == {"provider", "region"}
+    return f"{region['provider']}:{region['region']}" if named else region
+
+
+RegionName = Annotated[str, BeforeValidator(_joined), Field(pattern=r"^[\w-]+:[\w-]+$")]
+"""`provider:region`, or a mapping with these keys."""
+
+
+class Provider(Recorded):
+    """What is said of a provider: the memory (MB) of functions there."""
+
+    memory: Memory | None = Field(default=None, validation_alias=AliasPath("config", "memory"))
+
+
+class RegionsAndProviders(Regions):
+    """Where functions can be deployed to."""
+
+    allowed: tuple[RegionName, ...] | None = Field(default=None, alias="allowed_regions")
+    disallowed: tuple[RegionName, ...] | None = Field(default=None, alias="disallowed_regions")
+    providers: dict[str, Provider] | None = None
+
+
+class _Workflow(Strict):
+    name: Label
+    version: Name
+
+
+class _Declared(Strict):
+    name: Label
+    entry_point: bool = False
+    regions_and_providers: RegionsAndProviders | None = None
+    environment_variables: Any = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function, which goes by its name in Python, and the line.
+
+    `condition` is the probability of the call; None where an expression decides when it runs.
+    """
+
+    target: str
+    condition: float | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function, the line of its decorator, whether it waits for all its callers, its calls."""
+
+    name: str
+    line: int
+    entry_point: bool
+    waits: bool
+    deployed: RegionsAndProviders
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A workflow as a file declares it in a line; functions by their names in Python."""
+
+    where: str
+    line: int
+    name: str
+    version: str
+    functions: Mapping[str, Function]
+
+
+@dataclass
+class Faults:
+    """What is wrong with a file, by line: all of it is said at once."""
+
+    where: str
+    found: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, line: int, text: str) -> None:
+        """One more."""
+        self.found.append((line, f"{self.where}:{line}: {text}"))
+
+    def refuse(self) -> None:
+        """Raises `InputError` if there are any; all but the first are its notes."""
+        if self.found:
+            first, *others = (text for _, text in sorted(self.found))
+            error = InputError(first)
+            for text in others:
+                error.add_note(text)
+            raise error
+
+    def arguments(self, model: type[Model], call: ast.Call, **given: Any) -> Model | None:
+        """What a call is given; None, and a fault, if it is not written out or no such thing."""
+        try:
+            names = model.model_fields
+            given |= {key: ast.literal_eval(value) for key, value in _by_name(call, names).items()}
+            return validated(model, given, f"{self.where}:{call.lineno}")
+        except InputError as error:
+            self.found.append((call.lineno, str(error)))
+        except (ValueError, TypeError, RecursionError):
+            self.add(call.lineno, "arguments must be written out, not computed")
+        return None
+
+
+def read_code(path: Path) -> Code:
+    """The workflow that a Python file declares.
+
+    Raises:
+        InputError: the file is no Python, or does not declare one workflow by its rules; further
+            faults are notes of the error.
+    """
+    faults, content = Faults(str(path)), read_bytes(path, MOST_YAML_BYTES)
+    try:
+        tree = ast.parse(content)
+    except SyntaxError as error:
+        raise InputError(f"{path}:{error.lineno or 1}: not Python: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path}: not Python: {error or 'nested too deeply'}") from None
+    made = [
+        (node.targets[0].id, node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", getattr(node.value.func, "attr", "")).endswith(WORKFLOW)
+    ]
+    if len(made) != 1:
+        needed = 'one NAME = Workflow("name", "version") is needed'
+        raise InputError(f"{path}:{made[1][1].lineno if made else 1}: {len(made)} found, {needed}")
+    ((workflow, call),) = made
+    declared = faults.arguments(_Workflow, call)
+    functions = _functions(tree, workflow, faults)
+    entries = [each for each in functions.values() if each.entry_point]
+    if not entries:
+        faults.add(call.lineno, "no entry point, one function needs entry_point=True")
+    for each in entries[1:]:
+        first = f"{entries[0].name} of line {entries[0].line}"
+        faults.add(each.line, f"{each.name} is a second entry point beside {first}, one is needed")
+    faults.refuse()
+    assert declared is not None
+    return Code(str(path), call.lineno, declared.name, declared.version, functions)
+
+
+def _functions(tree: ast.Module, workflow: str, faults: Faults) -> dict[str, Function]:
+    """The functions of the workflow that the file calls so."""
+    decorated = [
+        (node, decorator)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for decorator in _calls_of(node.decorator_list, workflow, DECLARE)
+    ]
+    names = {node.name for node, _ in decorated}
+    functions: dict[str, Function] = {}
+    lines: dict[str, int] = {}
+    outside = set(_calls_of(ast.walk(tree), workflow, INVOKE))
+    for node, decorator in decorated:
+        line, inside = decorator.lineno, list(ast.walk(node))
+        outside.difference_update(inside)
+        calls = _calls(inside, workflow, names, faults)
+        declared = faults.arguments(_Declared, decorator, name=node.name)
+        if declared is None:
+            continue
+        for name in (f"def {node.name}", f"name '{declared.name}'"):
+            if lines.setdefault(name, line) != line:
+                faults.add(line, f"{name} is used twice, in line {lines[name]} too")
+        waits = any(_calls_of(inside, workflow, WAIT))
+        deployed = declared.regions_and_providers or RegionsAndProviders()
+        functions[node.name] = Function(
+            declared.name, line, declared.entry_point, waits, deployed, calls
+        )
+    for call in outside:
+        faults.add(call.lineno, f"{INVOKE} outside of the functions of the workflow")
+    return functions
+
+
+def _calls_of(nodes: Iterable[ast.AST], workflow: str, method: str) -> list[ast.Call]:
+    """The nodes that are `workflow.method(...)`."""
+    return [
+        node
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and (node.func.value.id, node.func.attr) == (workflow, method)
+    ]
+
+
+def _by_name(call: ast.Call, names: Iterable[str]) -> dict[str, ast.expr]:
+    """What a call is given, by name."""
+    return dict(zip(names, call.args, strict=False)) | {
+        keyword.arg or "**": keyword.value for keyword in call.keywords
+    }
+
+
+def _calls(
+    inside: Collection[ast.AST], workflow: str, names: Collection[str], faults: Faults
+) -> tuple[Call, ...]:
+    """The calls in a function, by line; each runs once, whatever the function does."""
+    blocks = [block for block in inside if isinstance(block, LOOPS + BRANCHES)]
+    hidden = {each for block in blocks for each in ast.walk(block)}
+    calls = []
+    for node in _calls_of(inside, workflow, INVOKE):
+        given = _by_name(node, ("function", "payload", "condition"))
+        target = given.get("function")
+        if not isinstance(target, ast.Name) or target.id not in names:
+            faults.add(node.lineno, "what is called must be a function of the workflow, by name")
+        elif node in hidden:
+            faults.add(node.lineno, f"{target.id} is called in a loop or branch: {WRITE_OUT}")
+        else:
+            holds = given.get("condition", given.get("conditional", ast.Constant(True)))
+            calls.append((node, Call(target.id, _probability(holds, faults), node.lineno)))
+    calls.sort(key=lambda one: (one[0].lineno, one[0].col_offset))
+    return tuple(call for _, call in calls)
+
+
+def _probability(condition: ast.expr, faults: Faults) -> float | None:
+    """That it holds; None if it is an expression."""
+    try:
+        value = ast.literal_eval(condition)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    if isinstance(value, int | float) and 0 <= value <= 1:
+        return float(value)
+    faults.add(condition.lineno, f"condition {short(value)} is no probability, 0 to 1 is needed")
+    return None

@@ -1,0 +1,309 @@
+"""Workflows declared in code: what is read, the names of their nodes, and what is refused.
+
+The cases are those of Caribou's own tests and design document.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from env.base.errors import InputError
+from env.workloads.code.analysis import Code, read_code
+from env.workloads.code.annotations import Workflow
+from env.workloads.code.configuration import read_configuration
+from env.workloads.code.logical import LogicalDag, logical_dag
+from env.workloads.code.workflow_file import workflow_file
+from env.workloads.regions import permitted_regions
+
+Write = Callable[..., Path]
+CALL = "workflow.invoke_serverless_function"
+WAIT = "workflow.get_predecessor_data()"
+HOME = {"provider": "aws", "region": "home"}
+BASE = {"workflow_name": "shop", "workflow_version": "0.0.1", "home_region": HOME}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes shop.py: functions by name with their statements; the first one is the entry.
+
+    The workflow is in line 2, and a function begins two lines after the one before ends; so the
+    first statements of functions with one statement are in lines 6, 10, 14 and so on.
+    """
+
+    def of(extra: str = "", **functions: list[str]) -> Path:
+        lines = ["from any import Workflow", 'workflow = Workflow("shop", "0.0.1")', ""]
+        for at, (name, statements) in enumerate(functions.items()):
+            entry = ", entry_point=True" if at == 0 else ""
+            lines += [f'@workflow.serverless_function(name="{name.upper()}"{entry})']
+            lines += [
+                f"def {name}(event):",
+                *(f"    {each}" for each in statements or ["pass"]),
+                "",
+            ]
+        path = tmp_path / "shop.py"
+        path.write_text("\n".join(lines) + extra)
+        return path
+
+    return of
+
+
+def dag_of(path: Path) -> LogicalDag:
+    return logical_dag(read_code(path), None)
+
+
+def names(dag: LogicalDag) -> list[str]:
+    return [node.name for node in dag.nodes]
+
+
+def joined(write: Write) -> Path:
+    """a calls c, which waits, and b twice; each b calls c, and c calls b again."""
+    return write(
+        a=[f"{CALL}(c, 1)", f"{CALL}(b, 1)", f"{CALL}(b, 2)"],
+        b=[f"{CALL}(c, 3)"],
+        c=[WAIT, f"{CALL}(d)"],
+        d=[],
+    )
+
+
+def test_nodes_are_named_in_topological_order(write: Write) -> None:
+    dag = dag_of(joined(write))
+    assert names(dag) == ["A:entry_point:0", "B:A_0_1:1", "B:A_0_2:2", "C:sync:3", "D:C_3_0:4"]
+    kinds = ["initial", *["intermediate"] * 2, "synchronization", "intermediate"]
+    assert [node.kind for node in dag.nodes] == kinds
+    assert [edge[:2] for edge in dag.edges] == [(0, 3), (0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
+
+
+def test_names_of_the_published_code_are_read_too(write: Write) -> None:
+    """It visits A, C, B, B, D, C, C, breadth first, and counts each visit."""
+    published = ["A:entry_point:0", "B:A_0_1:2", "B:A_0_2:3", "C:sync:", "D:C__0:4"]
+    dag = dag_of(joined(write))
+    for listed in (published, names(dag)):
+        assert list(dag.indices(listed).values()) == [0, 1, 2, 3, 4]
+    tables = "shop-0_0_1-D:shop-0_0_1-C__0:4", "shop-0_0_1-C:sync:"
+    assert list(dag.indices(tables).values()) == [4, 3]
+
+
+def test_three_calls_of_a_synchronization_node_are_three_edges(write: Write) -> None:
+    dag = dag_of(write(a=[f"{CALL}(b, {at}, 0.5)" for at in range(3)], b=[WAIT]))
+    assert names(dag) == ["A:entry_point:0", "B:sync:1"]
+    assert [edge[:2] for edge in dag.edges] == [(0, 1)] * 3
+
+
+def test_conditions(write: Write) -> None:
+    """What is never called is no node; calls are counted all the same."""
+    conditions = ["", ", True", ", condition=1", ", 0.25", ", False", ", 0", ", event > 0"]
+    dag = dag_of(write(a=[f"{CALL}(b, 1{each})" for each in conditions], b=[]))
+    assert names(dag)[1:] == [f"B:A_0_{call}:{at}" for at, call in enumerate([0, 1, 2, 3, 6], 1)]
+    assert [edge.probability for edge in dag.edges] == [1, 1, 1, 0.25, 0.5]
+    assert [edge.assumed for edge in dag.edges] == [False] * 4 + [True]
+
+
+def test_nothing_is_executed_and_the_annotations_change_nothing(write: Write) -> None:
+    extra = "raise SystemExit('executed')"
+    assert len(dag_of(write(a=[f"{CALL}(b)"], b=[], extra=extra)).nodes) == 2
+
+    def function() -> str:
+        workflow.invoke_serverless_function(function, {}, 0.5)
+        return f"unchanged {workflow.get_predecessor_data()}"
+
+    workflow = Workflow("shop", "0.0.1")
+    assert workflow.serverless_function(name="f", entry_point=True)(function) is function
+    assert function() == "unchanged []"
+
+
+def test_caribous_own_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("""
+from caribou.deployment.client import CaribouWorkflow
+flow = CaribouWorkflow(name="own", version="0.0.2")
+@flow.serverless_function(entry_point=True, environment_variables=[{"key": "k", "value": "v"}])
+def start(event, metadata):
+    with open("x") as file:
+        flow.invoke_serverless_function(end, {"n": 1}, conditional=file)
+@flow.serverless_function(
+    name="End", regions_and_providers={"providers": {"aws": {"config": {"timeout": 60}}}}
+)
+def end(event, metadata): flow.get_predecessor_data()
+""")
+    dag = dag_of(tmp_path / "app.py")
+    assert (dag.code.name, dag.code.version) == ("own", "0.0.2")
+    assert names(dag) == ["start:entry_point:0", "End:sync:1"]
+    assert dag.edges[0].assumed
+
+
+DOUBLING = {f"f{at}": [f"{CALL}(f{at + 1})"] * 2 for at in range(14)} | {"f14": []}
+
+
+@pytest.mark.parametrize(
+    ("functions", "line", "words"),
+    [
+        ({"a": [f"{CALL}(a)"]}, 6, "'A' calls 'A', which is visited again"),
+        ({"a": [f"{CALL}(b)"], "b": [f"{CALL}(c)"], "c": [f"{CALL}(b)"]}, 14, "'C' calls 'B', wh"),
+        ({"a": [f"{CALL}(b)"], "b": [WAIT, f"{CALL}(b)"]}, 11, "'B' calls 'B', which is visited"),
+        (DOUBLING, 2, "more than 10,000 calls"),
+    ],
+)
+def test_circles_and_dags_without_end(
+    write: Write, functions: dict[str, list[str]], line: int, words: str
+) -> None:
+    with pytest.raises(InputError, match=rf"shop\.py:{line}: {words}"):
+        dag_of(write(**functions))
+
+
+SECOND = '@workflow.serverless_function(name="C")\ndef b(event): pass'
+ALLOWED = {"allowed_regions": [HOME], "disallowed_regions": [HOME]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        (", entry_point=True", "", 2, "no entry point"),
+        ('name="B"', 'name="B", entry_point=True', 8, "B is a second entry point beside A of lin"),
+        ('name="B"', 'name="B:2"', 8, "name: .*, found 'B:2'"),
+        ('name="B"', 'name="A"', 8, "name 'A' is used twice, in line 4 too"),
+        ("pass", f"pass\n{SECOND}", 11, "def b is used twice, in line 8 too"),
+        ('name="B"', "name=B", 8, "arguments must be written out"),
+        ('name="B"', "nme=1", 8, "nme: unknown key, did you mean 'name'"),
+        ('name="B"', f'name="B", regions_and_providers={ALLOWED}', 8, "both allowed and disallow"),
+        ("(b)", "(other)", 6, "what is called must be a function of the workflow"),
+        ("(b)", "(b, 1, 1.5)", 6, "condition 1.5 is no probability"),
+        ("(b)", "(b, 1, 'yes')", 6, "condition 'yes' is no probability"),
+        (f"{CALL}(b)", f"for one in event: {CALL}(b)", 6, "b is called in a loop or branch"),
+        (f"{CALL}(b)", f"event and {CALL}(b)", 6, "b is called in a loop or branch"),
+        ("pass", f"pass\n{CALL}(b)", 11, "invoke_serverless_function outside"),
+        ('"0.0.1"', "VERSION", 2, "arguments must be written out"),
+        ("workflow = ", "", 1, "0 found, one NAME = Workflow"),
+        ("workflow = ", "first = Workflow('x', '1'); workflow = ", 2, "2 found, one NAME"),
+        ("def b(event)", "def b(event", 9, "not Python: "),
+    ],
+)
+def test_violations_are_said_with_their_line(
+    write: Write, old: str, new: str, line: int, words: str
+) -> None:
+    path = write(a=[f"{CALL}(b)"], b=[])
+    assert len(dag_of(path).nodes) == 2
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError, match=rf"^[^:]*shop\.py:{line}: .*{words}"):
+        read_code(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^[^:]*none\.py: no such file$"):
+        read_code(tmp_path / "none.py")
+
+
+def test_all_violations_are_said_at_once(write: Write) -> None:
+    path = write(a=[f"{CALL}(b, 1, 2)", f"{CALL}(x)"], b=["if event:", f"    {CALL}(a)"])
+    with pytest.raises(InputError) as refused:
+        read_code(path)
+    said = [str(refused.value), *refused.value.__notes__]
+    assert [line.split("shop.py:")[1].split(":")[0] for line in said] == ["6", "7", "12"]
+
+
+def configured(path: Path, **changes: Any) -> tuple[Code, Path]:
+    config = path.with_name("config.yml")
+    config.write_text(yaml.safe_dump(BASE | changes))
+    return read_code(path), config
+
+
+def test_the_file_has_the_numbers_of_the_configuration(write: Write) -> None:
+    conditions = "event", "event", "event", "0.125"
+    code, config = configured(
+        write(a=[f"{CALL}(b, 1, {each})" for each in conditions], b=[f"{CALL}(c)"] * 2, c=[WAIT]),
+        functions={
+            "A": {"runtime": 1.5, "memory": 300, "resources": {"GPU": 0.5}},
+            "B": {"runtime": 2.0, "parallelism": 2, "category": "kind"},
+            "C": {"computation": 10**9},
+        },
+        regions_and_providers={
+            "disallowed_regions": [{"provider": "aws", "region": "far"}],
+            "providers": {"aws": {"config": {"memory": 256}}, "gcp": {"config": {"memory": 1}}},
+        },
+        calls=[
+            {"from": "A", "to": "B", "bytes": 5, "probability": 0.25},
+            {"from": "A", "to": "B", "call": 1, "probability": 0.75},
+            {"from": "A", "to": "B", "call": 2, "bytes": 7},
+            {"from": "B", "to": "C", "bytes": 10},
+        ],
+    )
+    given = read_configuration(config, code)
+    text = workflow_file(logical_dag(code, given), given, "config.yml")
+    shop = yaml.safe_load(text)["mix"]["shop"]
+    a, b, *_, c = shop["functions"].values()
+    assert list(shop["functions"])[1] == "B:A_0_0:1" and len(shop["functions"]) == 6
+    far = {"regions": {"disallowed": ["aws:far"]}}
+    assert a == far | {"runtime": 1.5, "memory": 300, "category": "A", "resources": {"GPU": 0.5}}
+    assert b == far | {"runtime": 2.0, "memory": 256, "parallelism": 2, "category": "kind"}
+    assert c == far | {"computation": 10**9, "memory": 256, "category": "C"}
+    edges = [(edge["bytes"], edge.get("probability")) for edge in shop["edges"]]
+    assert edges == [(5, 0.25), (5, 0.75), (7, 0.25), (5, 0.125)] + [(20, None)] * 4
+
+
+def test_calls_of_the_same_node_are_one_edge_of_the_file(write: Write) -> None:
+    functions = {name: {"runtime": 1.0} for name in "AB"}
+    path = write(a=[f"{CALL}(b, 1, 0.5)", f"{CALL}(b, 1, event)"], b=[WAIT])
+    code, config = configured(path, functions=functions)
+    given = read_configuration(config, code)
+    text = workflow_file(logical_dag(code, given), given, "config.yml")
+    assert '"probability": 0.75}  # 0.5 is assumed' in text and text.count('"from"') == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"workflow_name": "other"}, "workflow_name: 'other' found, .*:2 says 'shop'"),
+        ({"workflow_version": "1"}, "workflow_version: '1' found, .*:2 says '0.0.1'"),
+        ({"functions": {"Bb": {"runtime": 1.0}}}, "functions.Bb: not in .*, did you mean 'B'"),
+        ({"functions": {"B": {"memory": 1}}}, "functions.B: exactly one of runtime and comp"),
+        ({"calls": [{"from": "B", "to": "A"}]}, "calls.0: there is no such call"),
+        ({"calls": [{"from": "A", "to": "B", "call": 1}]}, "calls.0: there is no such call"),
+        ({"calls": [{"from": "A", "to": "B", "probability": 0.5}]}, "0.5 found, .* calls always"),
+        ({"calls": [{"from": "A", "to": "B", "probability": 0}]}, "probability: .*found 0"),
+        ({"regions_and_providers": {"disallowed_regions": [HOME]}}, r":4: aws:home is the home"),
+        ({"home_region": "home"}, "home_region: .*found 'home'"),
+    ],
+)
+def test_a_configuration_that_contradicts_the_code(
+    write: Write, changes: dict[str, Any], words: str
+) -> None:
+    code, config = configured(write(a=[f"{CALL}(b)"], b=[]), **changes)
+    with pytest.raises(InputError, match=words):
+        read_configuration(config, code)
+
+
+def test_what_a_function_says_of_regions_goes_before_what_is_said_of_all(write: Write) -> None:
+    near, far = ({"provider": "aws", "region": region} for region in ("near", "far"))
+    own = {"allowed_regions": [near], "providers": {"aws": {"config": {"memory": 128}}}}
+    path = write(a=[f"{CALL}(b)"], b=[])
+    text = path.read_text()
+    path.write_text(text.replace('name="B"', f'name="B", regions_and_providers={own}'))
+    of_all = {"disallowed_regions": [near, far], "providers": {"aws": {"config": {"memory": 256}}}}
+    functions: dict[str, Any] = {name: {"runtime": 1.0} for name in "AB"}
+    code, config = configured(path, regions_and_providers=of_all, functions=functions)
+    given = read_configuration(config, code)
+    a, b = (given.inline(function) for function in code.functions.values())
+    assert (a.regions.allowed, a.regions.disallowed, a.memory) == (
+        None,
+        ("aws:near", "aws:far"),
+        256,
+    )
+    assert (b.regions.allowed, b.regions.disallowed, b.memory) == (("aws:near",), None, 128)
+    functions["B"]["regions"] = {"disallowed": ["aws:other"]}
+    given = read_configuration(configured(path, functions=functions)[1], code)
+    assert given.regions(code.functions["b"]).disallowed == ("aws:other",)
+    own = {"disallowed_regions": [HOME]}
+    path.write_text(text.replace('name="B"', f'name="B", regions_and_providers={own}'))
+    with pytest.raises(InputError, match=r"shop\.py:8: aws:home is the home region"):
+        read_configuration(configured(path)[1], read_code(path))
+
+
+REGIONS = ("r1", "r2", "r3", "p2:r1")
+
+
+def test_permitted_regions() -> None:
+    """Where some are allowed, what is disallowed does not matter."""
+    assert permitted_regions(REGIONS, ("r1", "r2", "p2:r1"), ("r2",)) == ("r1", "r2", "p2:r1")
+    assert permitted_regions(REGIONS, (), ("r2",)) == ("r1", "r3", "p2:r1")
+    assert permitted_regions(REGIONS, None, None) == REGIONS
