@@ -81,13 +81,14 @@ def calm(run: Mapping[str, Any], results: pd.DataFrame) -> str:
 
 def _servers(config: Mapping[str, Any]) -> str:
     """`3 servers (2 small, 1 large) with 4 NUMA nodes and 16 cores cost 0.17 to 0.34 USD/h ...`."""
-    types = [each for each in cluster_from_config(config["cluster"], "").server_types if each.count]
+    cluster = cluster_from_config(config["cluster"], "")
+    types = cluster.present_types
     counts = ", ".join(f"{each.count} {each.name}" for each in types)
     nodes = sum(each.count * each.numa_nodes for each in types)
     cores = sum(each.count * each.numa_nodes * each.cpu for each in types)
-    rates = [each.hourly_rate for each in types]
+    rates = [cluster.rate_of(each) for each in types]
     rate = " to ".join(dict.fromkeys([exact(min(rates)), exact(max(rates))]))
-    together = exact(sum(each.count * each.hourly_rate for each in types))
+    together = exact(sum(each.count * cluster.rate_of(each) for each in types))
     lease = Lease.model_validate(config["lease"])
     paid = f"each started {'hour' if lease.step == 3600 else f'{lease.step:g} s'}"
     if lease.kind == "hourly":

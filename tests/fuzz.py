@@ -57,6 +57,7 @@ class Drawing:
         self.queued, self.funded = self.chance(0.5), self.chance(0.3)
         self.named, self.types = self.chance(0.3), int(self.rng.integers(1, 4))
         self.seed, self.conditional = seed, self.chance(0.4)
+        self.regions = self.one_of("", "", "ab", "abc")
         known = known_baselines(self.queued, self.funded)
         self.player = self.one_of(*[name for name in known if name not in REFERENCES])
 
@@ -93,6 +94,25 @@ class Drawing:
             yield assigned(f"+cluster.server_types.t{index}", kind)
         if self.funded and self.chance(0.5):
             yield "cluster.cpu_share=tickets"
+        if self.regions:
+            yield assigned("+cluster.regions", {name: self.region(name) for name in self.regions})
+            yield f"+cluster.home={self.one_of(*self.regions)}"
+            yield f"+cluster.transfer_kwh_per_gb={self.one_of(0.0, 0.1)}"
+
+    def region(self, name: str) -> dict[str, Any]:
+        """What servers cost, do and emit in a region, and its links."""
+        links = {
+            other: {
+                "round_trip": self.one_of(0.0, 0.07, 1.0),
+                "bandwidth": self.one_of(1e6, 1e9),
+                "egress": self.one_of(0.0, 0.02, 0.9),
+            }
+            for other in self.regions
+            if name < other or (name != other and self.chance(0.3))
+        }
+        power = {"carbon_intensity_g_per_kwh": self.one_of(50, [0, 400, 20]), "pue": 1.2}
+        performance = self.one_of(1.0, 1.0, 0.7)
+        return {"price": 1.1, "relative_performance": performance, "power": power, "links": links}
 
     def workflows(self) -> Iterator[str]:
         """One to three DAGs of one to five functions."""
@@ -119,6 +139,9 @@ class Drawing:
             amounts = {"GPU": (0.3, 0.5, 0.75, 1, 2), "fpga": (0.0001, 1), "CPU": (1, 2.5)}
             asked = [name for name in amounts if self.chance(0.5)]
             function["resources"] = {name: self.one_of(*amounts[name]) for name in asked}
+        if self.regions and self.chance(0.4):
+            kind = self.one_of("allowed", "disallowed")
+            function["regions"] = {kind: [self.one_of(*self.regions)]}
         return function
 
     def workload(self) -> Iterator[str]:
@@ -156,7 +179,7 @@ class Drawing:
     def event(self) -> dict[str, Any]:
         """Something that happens to a server, mostly early and at moments that are whole."""
         action = self.one_of("join", "drain", "leave", "fail", "fail")
-        server = f"t{self.rng.integers(self.types)} 0"
+        server = f"t{self.rng.integers(self.types)}{'_a' if self.regions else ''} 0"
         time = self.one_of(0.0, 1.0, 2.0, 4.5, 61.0, float(self.rng.uniform(0, 100)))
         event = {"time": time, "server": server, "action": action}
         if action == "drain":

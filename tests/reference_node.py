@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.keep_alive_policy import HybridHistogram
+from env.sim.declared.regions import ANYWHERE, Regions
 
 
 @dataclass(eq=False)
@@ -37,8 +38,9 @@ class Job:
         expected: seconds that are declared.
         rank: its place in a fixed order.
         owner: tenant and tickets, where tenants share cores by tickets.
+        regions: where it may run.
         predecessors: each with the bytes that come from it, and whether it calls the job.
-        remaining: operations left at the node's clock.
+        remaining: operations left at the node's clock; `begun` had it when it was last placed.
         served: seconds of its runs that have ended.
         start_time: nan while it lacks memory or a named resource.
     """
@@ -54,12 +56,14 @@ class Job:
     expected: float = 0.0
     rank: float = 0.0
     owner: tuple[str, Fraction] | None = None
+    regions: Regions = ANYWHERE
     predecessors: "list[tuple[Job, int, bool]]" = field(default_factory=list)
     submission: float = math.nan
     joined: float = math.nan
     number: int = -1
     remaining: int = 0
     served: float = 0.0
+    begun: int = 0
     node: "Node | None" = None
     memory_alloc: int = 0
     creation_time: float = math.nan
@@ -116,6 +120,10 @@ class Node:
         self.server, self.number, kind = server, number, server.kind
         self.cpu, self.memory, self.with_ids = kind.cpu, kind.memory, cluster.resources_with_ids
         self.single_core_speed = kind.single_core_speed or cluster.single_core_speed
+        self.region = kind.region
+        if kind.region is not None:
+            performance = cluster.regions[kind.region].relative_performance
+            self.single_core_speed = max(1, round(self.single_core_speed * performance))
         self.left = {name: self._units(name) for name in (*kind.resources, "CPU")}
         self.clock = self.cache_clock = 0.0
         self.admitted: list[Job] = []
@@ -213,8 +221,12 @@ class Node:
         return self.available - sum(container.memory for container in self.idle)
 
     def holds(self, job: Job, memory: int) -> bool:
-        """Whether the empty node could hold the job."""
-        named = job.resources.items()
+        """Whether the empty node could hold the job, which may run there."""
+        named, place = job.resources.items(), self.region
+        if place and place not in (job.regions.allowed or (place,)):
+            return False
+        if place and not job.regions.allowed and place in (job.regions.disallowed or ()):
+            return False
         return self.memory >= memory and all(need <= sum(self._units(name)) for name, need in named)
 
     def _units(self, name: str) -> list[Fraction]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,14 @@ from env.sim.declared.episode import Episode
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.declared.ordering import FIRST_COME, declared_functions
+from env.sim.declared.power import Power
+from env.sim.declared.regions import ANYWHERE, Link
 from env.sim.state.calls import calls
 from tests.reference_node import Idle, Image, Job, Node, Server, window
 
+NO_POWER = Power(
+    idle_core_w=0, busy_core_w=0, memory_w_per_gb=0, pue=1, carbon_intensity_g_per_kwh=0
+)
 COMPLETION, ARRIVAL, SLICE_END, EXPIRY, PREWARMING = range(5)
 STARVATION, LEASE_END, PATIENCE, DECISION = range(5, 9)
 Event = tuple[float, int, int, Callable[..., None], tuple[object, ...]]
@@ -72,7 +77,7 @@ class ReferenceWorld:
         self.queue: list[Job] = []
         self.timers: list[Event] = []
         self.runs: list[Run] = []
-        self.now = self.total_rent = 0.0  # USD
+        self.now = self.total_rent = self.carbon = 0.0  # s, USD and gCO2e
         self.due = False
         self.numbers = count()
         self.server_cold_starts = self.container_cold_starts = 0
@@ -106,6 +111,9 @@ class ReferenceWorld:
                 for end in node.completion_times()
             ]
             if not (events or self.queue or any(kind == ARRIVAL for _, kind, *_ in self.timers)):
+                for server in self.servers:
+                    if server.expiration == math.inf:
+                        self.emit_lease(server, 0.0, self.now)
                 return
             events += self.timers
             if self.due:
@@ -242,7 +250,8 @@ class ReferenceWorld:
             node.idle.remove(matching[-1])
         elif job.cold > 0:
             self.container_cold_starts += 1
-        job.transfer = 0.0
+        job.begun = job.remaining
+        job.transfer = self.cross(job, node)
         for before, data, called in job.predecessors:
             if called and before.finished:
                 assert before.node is not None
@@ -262,7 +271,63 @@ class ReferenceWorld:
             return self.cluster.memory_bandwidth
         if source.server is target.server:
             return self.cluster.numa_bandwidth
-        return self.cluster.network_bandwidth
+        link = self.link(source.region, target.region)
+        return link.bandwidth if link else self.cluster.network_bandwidth
+
+    # Regions
+
+    def link(self, source: str | None, target: str | None) -> Link | None:
+        if source is None or target is None or source == target:
+            return None
+        of_source = self.cluster.regions[source].links
+        return (
+            of_source[target] if target in of_source else self.cluster.regions[target].links[source]
+        )
+
+    def cross(self, job: Job, node: Node) -> float:
+        """Pays and emits for data from other regions; seconds of round trips."""
+        seconds, home = 0.0, self.cluster.home or next(iter(self.cluster.regions), None)
+        if not job.predecessors and (hop := self.link(home, node.region)):
+            return hop.round_trip
+        for before, data, called in job.predecessors:
+            if not (called and before.finished) or before.node is None:
+                continue
+            if link := self.link(before.node.region, node.region):
+                seconds += link.round_trip
+                self.total_rent += data / 1e9 * link.egress
+                both = [self.intensity(place, self.now) for place in (before.node, node)]
+                self.carbon += data / 1e9 * self.cluster.transfer_kwh_per_gb * sum(both) / 2
+        return seconds
+
+    def power(self, region: str | None) -> dict[str, Any]:
+        changed = self.cluster.regions[region].power if region else {}
+        return {**(self.cluster.power or NO_POWER).model_dump(), **changed}
+
+    def hours(self, region: str | None) -> Sequence[float]:
+        given = self.power(region)["carbon_intensity_g_per_kwh"]
+        return given if isinstance(given, Sequence) else [given]
+
+    def intensity(self, node: Node, time: float) -> float:
+        hours = self.hours(node.region)
+        return hours[int(time // 3600) % len(hours)]
+
+    def emit(self, region: str | None, watts: float, begin: float, end: float) -> None:
+        """Counts a constant power over time, hour by hour."""
+        grams_times_seconds = 0.0
+        for sign, time in ((1, end), (-1, begin)):
+            hours = self.hours(region)
+            cycles, left = divmod(time, 3600 * len(hours))
+            grams_times_seconds += sign * cycles * 3600 * sum(hours)
+            for grams in hours:
+                grams_times_seconds += sign * min(left, 3600) * grams
+                left = max(0.0, left - 3600)
+        self.carbon += watts * self.power(region)["pue"] * grams_times_seconds / 3.6e6
+
+    def emit_lease(self, server: Server, begin: float, end: float) -> None:
+        power, kind = self.power(server.kind.region), server.kind
+        cores, memory = kind.numa_nodes * kind.cpu, kind.numa_nodes * kind.memory / 1024
+        watts = cores * power["idle_core_w"] + memory * power["memory_w_per_gb"]
+        self.emit(kind.region, watts, begin, end)
 
     # Ending
 
@@ -307,14 +372,19 @@ class ReferenceWorld:
             self.set_slice(job, self.now + self.time_slice)
             return
         node.remove(job, self.now)
-        job.remaining = max(1, job.remaining)
         self.end_run(job, node, 1)
+        job.remaining = max(1, job.remaining)
         self.release(node, job, unused=False)
         self.extend(node.server)
         self.join(job)
 
     def end_run(self, job: Job, node: Node, outcome: int) -> None:
         seconds = self.now - job.start_time
+        done = job.begun - (job.remaining if outcome == 1 else 0)
+        power = self.power(node.region)
+        joules = (power["busy_core_w"] - power["idle_core_w"]) * done / node.single_core_speed
+        if seconds > 0:
+            self.emit(node.region, joules / seconds, job.start_time, self.now)
         job.served += seconds
         job.run = -1
         where = (job.wf_id, job.fn_id, node.number, job.warm, outcome)
@@ -334,7 +404,10 @@ class ReferenceWorld:
     def pay(self, server: Server, begin: float, steps: int) -> None:
         server.expiration = end = begin + steps * self.lease.step
         server.steps += steps
-        self.total_rent += steps * server.kind.hourly_rate * (self.lease.step / 3600)
+        region = server.kind.region
+        price = self.cluster.regions[region].price if region else 1.0
+        self.total_rent += steps * server.kind.hourly_rate * price * (self.lease.step / 3600)
+        self.emit_lease(server, begin, end)
         self.set_timer(end, LEASE_END, server.number, self.end_lease, server, end)
 
     def end_lease(self, server: Server, end: float) -> None:
@@ -440,6 +513,7 @@ def jobs_of(episode: Episode) -> list[Job]:
             threads, memory = int(template.parallelism[fn_id]), int(template.memory_req[fn_id])
             job = Job(wf_id, fn_id, made[image], int(work), threads, memory, named, arrival)
             job.expected, job.rank, job.owner = expected, rank, tickets
+            job.regions = template.regions[fn_id] if template.regions else ANYWHERE
             own.append(job)
         seed, edges = np.uint64(workload.turns_seed), template.edges.tolist()
         rows_of_edges = zip(edges, template.data_bytes, template.probability, strict=True)

@@ -22,6 +22,8 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import FaasCache, Fixed, HybridHistogram, Lru, NoKeepAlive
 from env.sim.declared.ordering import Order
+from env.sim.declared.power import Power
+from env.sim.declared.regions import Link, Region, Regions
 from env.sim.declared.rules import KeepAlivePolicy, Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from tests.env.small import held
@@ -68,10 +70,40 @@ class World:
         ]
 
 
+INTENSITIES = st.sampled_from([400.0, [10.0, 0.0, 500.0], [300.0, 100.0]])
+
+
+@st.composite
+def regions(draw: st.DrawFn) -> dict[str, Region]:
+    """Two or three regions, or mostly none."""
+    names = draw(st.sampled_from(["", "", "", "ab", "abc"]))
+    links = st.builds(
+        Link,
+        round_trip=st.sampled_from([0.0, 0.5, 3.0]),
+        bandwidth=st.sampled_from([7.0, 1e7]),
+        egress=st.sampled_from([0.0, 0.02, 9.0]),
+    )
+    return {
+        name: Region(
+            price=draw(st.sampled_from([1.0, 1.2])),
+            relative_performance=draw(st.sampled_from([1.0, 0.6])),
+            power={"pue": 2.0, "carbon_intensity_g_per_kwh": draw(INTENSITIES)},
+            links={other: draw(links) for other in names if name < other or draw(st.booleans())},
+        )
+        for name in names
+    }
+
+
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterConfig:
-    """One to three types of one or two servers with one to three NUMA nodes."""
+    """One to three types of one or two servers with one to three NUMA nodes, in each region."""
+    places = draw(regions())
+    power = {"idle_core_w": 1.0, "busy_core_w": 5.0, "memory_w_per_gb": 0.5, "pue": 1.0}
     return ClusterConfig(
+        regions=places,
+        home=draw(st.sampled_from([None, *places])),
+        transfer_kwh_per_gb=draw(st.sampled_from([0.0, 1.0])),
+        power=Power(carbon_intensity_g_per_kwh=draw(INTENSITIES), **power),
         single_core_speed=draw(CORE_SPEEDS),
         memory_bandwidth=draw(st.sampled_from([1000.0, 1e10])),
         numa_bandwidth=draw(st.sampled_from([300.0, 3e9])),
@@ -130,7 +162,16 @@ def workflow_templates(
             [draw(st.sampled_from([0, 1000, 12345, 10**9])) for _ in edges], dtype=np.int64
         ),
         probability=np.array([draw(chances) for _ in edges]),
+        regions=tuple(draw(permissions(list(cluster.regions))) for _ in functions),
     )
+
+
+def permissions(names: Sequence[str]) -> st.SearchStrategy[Regions]:
+    """Where a function may run: mostly everywhere, or in one of the regions."""
+    if not names:
+        return st.just(Regions())
+    one = st.sampled_from(names).map(lambda name: Regions(allowed=(name,)))
+    return st.sampled_from([Regions(), Regions(disallowed=(names[0],))]) | one
 
 
 NEEDS = {"GPU": (0, 0.3, 0.5, 0.7, 1, 2), "license": (0, 0.25, 1, 1.5, 2)}
@@ -144,7 +185,7 @@ def with_named_resources(
 
     Those of GPU have ids, so 1.5 cannot be asked for.
 
-    The server type with the most memory has as much of each as any function needs.
+    The server type with the most memory has as much of each as any function needs, everywhere.
     """
     names = draw(st.sampled_from([(), ("GPU",), ("GPU", "license")]))
     most = {name: draw(st.integers(1, 2)) for name in names}
@@ -153,7 +194,7 @@ def with_named_resources(
         replace(
             kind,
             resources=most
-            if kind is largest
+            if kind.name.partition("_")[0] == largest.name.partition("_")[0]
             else {name: draw(st.integers(0, units)) for name, units in most.items()},
         )
         for kind in cluster.server_types

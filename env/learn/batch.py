@@ -336,7 +336,7 @@ def _one_state(world: World, apart: bool) -> tuple[State, dict[tuple[int, int], 
     one = allocate(world.largest_cluster, most, per_slot, most, [])
     templates = [template for template, _ in entries]
     one = one.replaced(
-        **catalogue(entries, world.cluster.single_core_speed),
+        **catalogue(entries, world.cluster),
         **named_arrays(templates, world.largest_cluster, len(one.nodes), len(one.containers)),
     )
     every = EpisodeWorkload((0.0,) * len(pool), pool, images=world.images)

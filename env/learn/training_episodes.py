@@ -187,7 +187,6 @@ def _load(
     """All work over what all cores do until the last arrival; 0 if everything arrives at once."""
     work = sum(int(template.computation.sum()) for template in templates)
     capacity = sum(
-        kind.count * kind.cores * (kind.single_core_speed or cluster.single_core_speed)
-        for kind in cluster.server_types
+        kind.count * kind.cores * cluster.speed_of(kind) for kind in cluster.server_types
     )
     return work / (capacity * times[-1]) if times[-1] > 0 else 0.0

@@ -19,6 +19,7 @@ from env.score.lower_bound import lower_bound, uncalled_work
 from env.score.reward import Objective, cheapest_cost, cost_ratio
 from env.sim.assembly.build import drawn_shares
 from env.sim.declared.power import Power
+from env.sim.events.carbon import carbon_of_servers
 from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State
 from env.sim.state.records import FINISHED, NOT_CALLED
@@ -117,17 +118,20 @@ class FinishedEpisode:
     def makespan(self) -> float:
         return self.total("time")
 
-    @metric("sum over servers of hours leased * hourly rate", unit="USD")
+    @metric("all that is paid: sum over servers of hours leased * hourly rate, egress", unit="USD")
     def rent(self) -> float:
         return self.total("total_rent")
 
     @metric(
-        "electricity of servers, while leased or up, and of all work * carbon intensity",
+        "electricity of servers, while leased or up, of all work and of data between regions * "
+        "carbon intensity",
         unit="gCO2e",
     )
     def carbon(self) -> float:
         if self.power is None:
             return np.nan
+        if self.total("counts_carbon"):
+            return float(carbon_of_servers(self.state, True))
         unpaid = float((self.unpaid_seconds * self.state.servers["watts"]).sum())
         return self.power.carbon(float(self.state.ledger["energy"].sum()) + unpaid)
 

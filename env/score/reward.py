@@ -82,7 +82,7 @@ def check_world(templates: Sequence[WorkflowTemplate], cluster: ClusterConfig) -
 def check_rates(cluster: ClusterConfig) -> None:
     """Refuses by an `InputError` servers that cost next to nothing: rent is compared to them."""
     for kind in cluster.server_types:
-        if kind.hourly_rate < LEAST_HOURLY_RATE:
+        if cluster.rate_of(kind) < LEAST_HOURLY_RATE:
             raise InputError(
                 f"cluster: server_types.{kind.name}.hourly_rate: found {kind.hourly_rate:g}, at "
                 f"least {LEAST_HOURLY_RATE:g} is needed: rent is compared to the cheapest possible"

@@ -17,6 +17,7 @@ from env.base.errors import InputError
 from env.base.schema import ASCENDING, Strict
 from env.resources.quantity import as_number
 from env.sim.declared.bounds import LARGEST_WORK
+from env.sim.declared.regions import ANYWHERE
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.task_graph import NO_TASK, TaskGraph
 
@@ -124,6 +125,9 @@ def annotate(
         if measured
         else (),
         probability=np.array([graph.probability.get(edge, 1.0) for edge in graph.edge_bytes]),
+        regions=tuple(task.regions for task in tasks)
+        if any(task.regions != ANYWHERE for task in tasks)
+        else (),
     )
     return template, +counts
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from env.base.errors import InputError
 from env.base.schema import Strict, Weight
 from env.sim.declared.bounds import NamedResources, Probability
-from env.workloads.regions import Regions
+from env.sim.declared.regions import Regions
 from env.workloads.task_graph import Task, TaskGraph, position, positions
 
 
@@ -74,6 +74,7 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
             memory=function.memory,
             cores=function.parallelism,
             resources=function.resources,
+            regions=function.regions,
         )
         for function_name, function in entry.functions.items()
     )

@@ -12,6 +12,7 @@ import networkx as nx
 
 from env.base.errors import InputError
 from env.base.schema import short
+from env.sim.declared.regions import ANYWHERE, Regions
 
 Value = TypeVar("Value")
 
@@ -34,6 +35,7 @@ class Task:
         memory: MB; None or 0 where it was not measured.
         cores: cores it kept busy; None or 0 where it was not measured.
         resources: of named ones (env/sim/declared/resources.py), in 1/10,000.
+        regions: where it may run.
         reads: files it reads.
         writes: files it writes.
     """
@@ -45,6 +47,7 @@ class Task:
     memory: float | None = None
     cores: float | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
+    regions: Regions = ANYWHERE
     reads: Files = field(default_factory=dict)
     writes: Files = field(default_factory=dict)
 

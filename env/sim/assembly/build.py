@@ -93,7 +93,8 @@ def _check_size(state: State, templates: Sequence[WorkflowTemplate]) -> None:
         )
     widest = max(templates, key=lambda template: template.data_bytes.max(initial=0))
     data_bytes = widest.data_bytes.max(initial=0)
-    transfer = data_bytes / cluster["network_bandwidth"]
+    slowest = min([cluster["network_bandwidth"], *state.links["bandwidth"]])
+    transfer = data_bytes / slowest
     if transfer > LONGEST:
         raise InputError(
             f"{widest.label}: {data_bytes:g} bytes of edge "

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.assembly.region_records import GB, region_arrays
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.resources import named_arrays
+from env.sim.declared.resources import named_arrays, region_masks
 from env.sim.declared.rules import DEFAULT_RULES
 from env.sim.declared.workflow_template import WorkflowTemplate, upward_ranks
 from env.sim.events.lease import begin_lease, reset_server
@@ -108,10 +109,11 @@ def allocate(
         "servers": servers,
         "nodes": nodes,
         "options": DEFAULT_RULES.options(),
-        **catalogue(entries, config.single_core_speed),
+        **catalogue(entries, config),
         "arrivals": np.zeros(workflow_count, records.ARRIVING),
         **named_arrays(templates, config, len(nodes), count + 1),
         "plan": np.zeros(0, change_records.PLANNED_CHANGE),
+        **region_arrays(config),
     }
     for name in CHANGING.keys() - arrays.keys():
         shape = (0, 0) if name in TABLES else sizes.get(name, 0)
@@ -121,12 +123,13 @@ def allocate(
 
 def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A cluster as records: (CLUSTER (2,), SERVER (S,), NUMA_NODE (N,))."""
-    types = config.server_types
+    types, names = config.server_types, list(config.regions)
     servers, nodes = np.zeros(len(types), records.SERVER), np.zeros(len(types), records.NUMA_NODE)
     servers["type"], servers["lease_step"], servers["least_steps"] = range(len(types)), HOUR, 1
     for server, node, kind in zip(servers, nodes, types, strict=True):
-        speed = kind.single_core_speed or config.single_core_speed
-        server["hourly_rate"] = server["step_price"] = kind.hourly_rate
+        speed = config.speed_of(kind)
+        server["hourly_rate"] = server["step_price"] = config.rate_of(kind)
+        server["region"] = names.index(kind.region) if kind.region else 0
         server["watts"] = config.idle_watts(kind)
         server["cold_start_latency"] = kind.cold_start_latency
         server["node_count"] = kind.numa_nodes
@@ -150,20 +153,25 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["cores"] = nodes["cpu"].sum()
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_watts"] = config.core_watts
+    by_hour = config.power is not None and len(config.power.by_hour) > 1
+    cluster["counts_carbon"] = config.power is not None and (by_hour or len(names) > 0)
+    cluster["home"] = names.index(config.home) if config.home else 0
+    cluster["transfer_kwh"] = config.transfer_kwh_per_gb / GB
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes
 
 
 def catalogue(
-    entries: Sequence[tuple[WorkflowTemplate, int]], single_core_speed: int
+    entries: Sequence[tuple[WorkflowTemplate, int]], config: ClusterConfig
 ) -> dict[str, np.ndarray]:
     """Templates, their functions, and predecessor and successor edges: arrays of a `State`.
 
     Args:
         entries: templates, each with the cores of the largest NUMA node it may meet.
-        single_core_speed: of the cluster, operations per second.
+        config: the cluster, whose core speed and regions count.
     """
+    single_core_speed = config.single_core_speed
     templates = [template for template, _ in entries]
     heads = np.zeros(len(templates), records.TEMPLATE)
     functions = np.zeros(sum(t.function_count for t in templates), records.TEMPLATE_FUNCTION)
@@ -183,6 +191,7 @@ def catalogue(
         predecessors[edges]["function"] = sources[by_target]
         predecessors[edges]["data_bytes"] = template.data_bytes[by_target]
         probability[edges] = template.probability[by_target]
+        rows["regions"] = region_masks(template, config)
         rows["conditional"] = (template.probability < 1).any()
         successors[edges]["function"] = targets
         successors[edges]["data_bytes"] = template.data_bytes

@@ -86,6 +86,13 @@ class Schedule:
         seed, probability = np.uint64(self.episode.options.seed), edge.probability or 1.0
         return bool(calls(seed, wf_id, edge.source, edge.target, probability))
 
+    def inputs(self, run: RunModel) -> list[tuple[RunModel, int]]:
+        """Those of `predecessors` at its dispatch that have called a function."""
+        wf_id, edges = run.workflow_id, self.edges_to(run.function)
+        callers = {edge.source for edge in edges if self.is_taken(wf_id, edge)}
+        before = self.predecessors(run, run.dispatch_time)
+        return [(source, size) for source, size in before if source.function_id in callers]
+
     def predecessors(self, run: RunModel, by: float) -> list[tuple[RunModel, int]]:
         """(last run of a predecessor that was done by a time, bytes) in ascending function id.
 

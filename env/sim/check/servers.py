@@ -8,10 +8,13 @@ import numpy as np
 
 from env.sim.check.rounding import check_close, close, slack
 from env.sim.check.schedule import Place, Schedule, Server
+from env.sim.declared.regions import ANYWHERE, Link, link_between, permitted_regions
 from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel
 from env.sim.state.records import HOUR
 
+GB = 1e9
+"""Bytes of a GB of which egress is charged."""
 SAME = 1e-6
 """Steps of a lease: less is rounding."""
 
@@ -26,6 +29,7 @@ def check_servers(schedule: Schedule) -> Iterator[str]:
     for server in schedule.leases:
         changes = [change for change in schedule.episode.changes if change.server == server]
         yield from _check_service(of_server[server], changes)
+        yield from _check_region(schedule, server, of_server[server])
         yield from _check_server(schedule, server, of_server[server], ends, changes)
 
 
@@ -140,7 +144,7 @@ def _check_lease(
     if not close(row.lease_seconds, steps * rules.step, additions=steps):
         hours, due = row.lease_seconds / HOUR, steps * rules.step / HOUR
         yield f"{shown}: {hours:g} hours rented, {due:g} are due"
-    price = schedule.types[server[0]].hourly_rate * (rules.step / HOUR)
+    price = schedule.cluster.rate_of(schedule.types[server[0]]) * (rules.step / HOUR)
     if (
         rules.spot is not None
         and rules.spot.servers(schedule.cluster)[[*schedule.leases].index(server)]
@@ -161,8 +165,10 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
     # Of one that is started ahead, what is left is a difference of times.
     elif cold > most + slack(run.dispatch_time):
         yield f"{run}: container_cold_start_time is {cold}, at most {most} is possible"
-    transfer = 0.0
-    for before, data_bytes in schedule.predecessors(run, run.dispatch_time):
+    transfer = _start_hop(schedule, run)
+    for before, data_bytes in schedule.inputs(run):
+        link = _link(schedule, before, run)
+        transfer += link.round_trip if link else 0.0
         transfer += data_bytes / _bandwidth(schedule, before, run)
     yield from check_close(f"{run}: data_transfer_time", run.data_transfer_time, transfer)
     ready = max(up, run.dispatch_time) + cold + transfer
@@ -179,4 +185,37 @@ def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:
         return schedule.cluster.memory_bandwidth
     if source.server == target.server:
         return schedule.cluster.numa_bandwidth
-    return schedule.cluster.network_bandwidth
+    link = _link(schedule, source, target)
+    return link.bandwidth if link else schedule.cluster.network_bandwidth
+
+
+def _link(schedule: Schedule, source: RunModel, target: RunModel) -> Link | None:
+    """Between the regions of two runs; None where it is the same."""
+    regions = [schedule.types[run.server_type].region for run in (source, target)]
+    if regions[0] is None or regions[1] is None or regions[0] == regions[1]:
+        return None
+    return link_between(schedule.cluster.regions, regions[0], regions[1])
+
+
+def _start_hop(schedule: Schedule, run: RunModel) -> float:
+    """Seconds until a client has called a function that has no predecessors."""
+    cluster, region = schedule.cluster, schedule.types[run.server_type].region
+    home = cluster.home or next(iter(cluster.regions), None)
+    if home is None or region is None or region == home or schedule.edges_to(run.function):
+        return 0.0
+    return link_between(cluster.regions, home, region).round_trip
+
+
+def _check_region(schedule: Schedule, server: Server, runs: Sequence[RunModel]) -> Iterator[str]:
+    """Who may run where the server stands, and what was paid for data from other regions."""
+    region, due = schedule.types[server[0]].region, 0.0
+    for run in runs:
+        declared = schedule.declared[run.function].regions or ANYWHERE
+        if region and not permitted_regions((region,), declared.allowed, declared.disallowed):
+            yield f"{run}: must not run in region '{region}'"
+        for before, data_bytes in schedule.inputs(run):
+            link = _link(schedule, before, run)
+            due += data_bytes / GB * link.egress if link else 0.0
+    stated = schedule.leases[server].egress or 0.0
+    shown = f"server {server[0]} {server[1]}: egress"
+    yield from check_close(shown, stated, due, additions=len(runs))

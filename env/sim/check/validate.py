@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check_totals(schedule: Schedule) -> Iterator[str]:
     """The sums at the end of the file."""
     results, step = schedule.results, schedule.episode.options.lease.step
-    rent = sum(row.rent for row in results.servers)
+    rent = sum(row.rent + (row.egress or 0.0) for row in results.servers)
     leases = math.ceil(sum(row.lease_seconds for row in results.servers) / step)
     yield from check_close("total_rent", results.total_rent, rent, additions=leases)
     ends = [0.0] * len(schedule.episode.workflows)

@@ -90,7 +90,7 @@ def _thread_speeds(schedule: Schedule, together: list[RunModel]) -> list[int]:
     if not together:
         return []
     kind = schedule.types[together[0].server_type]
-    core_speed = kind.single_core_speed or schedule.cluster.single_core_speed
+    core_speed = schedule.cluster.speed_of(kind)
     threads: Counter[str] = Counter()
     for run in together:
         threads[str(schedule.tenant(run))] += schedule.declared[run.function].parallelism

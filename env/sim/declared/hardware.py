@@ -7,7 +7,7 @@ their units.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -40,7 +40,8 @@ from env.sim.declared.bounds import (
     ResourceName,
     Seconds,
 )
-from env.sim.declared.power import Power
+from env.sim.declared.power import Amount, Power
+from env.sim.declared.regions import RegionTable, check_known, check_regions
 
 CPU = "CPU"
 """The named resource of which a node has as much as cores; who needs none still runs on them."""
@@ -94,6 +95,8 @@ class ServerType(StrictRecord):
         single_core_speed: operations per second; None means the cluster's.
         resources: of one NUMA node, by name (env/sim/declared/resources.py).
         labels: what rules may choose servers by, as `zone: a`.
+        region: where they stand. Where a cluster has regions, a type without one stands in each of
+            them: as many types, called NAME_REGION.
 
     Raises:
         InputError: a value is out of range, or no file could have the name.
@@ -111,6 +114,7 @@ class ServerType(StrictRecord):
         default_factory=dict, hash=False
     )
     labels: dict[Name, str] = field(default_factory=dict, hash=False)
+    region: Name | None = None
 
     @property
     def cores(self) -> int:
@@ -138,9 +142,13 @@ class ClusterConfig(StrictRecord):
         resource_mode: whose units have ids: `today` those of `resources_with_ids`; in Ray's design
             of `2019` those of all named resources, so nobody can ask for 1.5 CPU.
         resources_with_ids: names of resources.
+        regions: where servers stand, by name; empty: all in one place.
+        home: the region where clients are; None: the first.
+        transfer_kwh_per_gb: kWh of a GB, 10^9 bytes, that goes from one region to another.
 
     Raises:
-        InputError: a value is out of range, a name is used twice, or there is no server.
+        InputError: a value is out of range, a name is used twice, there is no server, or a region
+            is unknown or lacks a link.
     """
 
     single_core_speed: Annotated[Positive, Field(alias="single_core_speed_ops_per_s")]
@@ -154,17 +162,21 @@ class ClusterConfig(StrictRecord):
     cpu_share: Annotated[CpuShare, _or("equal")] = "equal"
     resource_mode: Annotated[ResourceMode, BeforeValidator(str)] = "today"
     resources_with_ids: tuple[ResourceName, ...] = ("GPU",)
+    regions: RegionTable = field(default_factory=dict, hash=False)
+    home: Name | None = None
+    transfer_kwh_per_gb: Amount = 0.0
 
     def __post_init__(self) -> None:
+        check_regions(self.regions, self.home)
+        for region in self.regions:
+            self.power_in(region)
+        object.__setattr__(self, "server_types", tuple(self._in_regions()))
         if not self.present_types:
             raise InputError("no servers, at least 1 is needed")
         nodes = sum(kind.count * kind.numa_nodes for kind in self.server_types)
         if nodes > MOST_NODES:
             raise InputError(f"{nodes} NUMA nodes, at most {MOST_NODES} are possible")
-        speed = sum(
-            kind.count * kind.cores * (kind.single_core_speed or self.single_core_speed)
-            for kind in self.server_types
-        )
+        speed = sum(kind.count * kind.cores * self.speed_of(kind) for kind in self.server_types)
         if speed > LARGEST_WORK:
             raise InputError(
                 f"all cores do {speed} operations/s together, at most {LARGEST_WORK} are possible"
@@ -178,6 +190,16 @@ class ClusterConfig(StrictRecord):
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"server type '{name}' is declared twice")
+
+    def _in_regions(self) -> Iterator[ServerType]:
+        for kind in self.server_types:
+            if kind.region is not None:
+                check_known(f"server_types.{kind.name}.region", (kind.region,), self.regions)
+            if kind.region is not None or not self.regions:
+                yield kind
+                continue
+            for region in self.regions:
+                yield replace(kind, name=f"{kind.name}_{region}", region=region)
 
     def has_ids(self, name: str) -> bool:
         """Whether the units of a named resource have ids."""
@@ -238,18 +260,45 @@ class ClusterConfig(StrictRecord):
 
     def core_second_price_of(self, kind: ServerType) -> float:
         """USD of one second of a core of reference speed on servers of a type."""
-        speed_ratio = self.single_core_speed / (kind.single_core_speed or self.single_core_speed)
-        return kind.hourly_rate / 3600.0 / kind.cores * speed_ratio
+        speed_ratio = self.single_core_speed / self.speed_of(kind)
+        return self.rate_of(kind) / 3600.0 / kind.cores * speed_ratio
+
+    def rate_of(self, kind: ServerType) -> float:
+        """USD per started hour of a server where it stands."""
+        return kind.hourly_rate * (self.regions[kind.region].price if kind.region else 1.0)
+
+    def speed_of(self, kind: ServerType) -> int:
+        """Operations per second of a core where it stands, at least 1."""
+        speed = kind.single_core_speed or self.single_core_speed
+        if not kind.region:
+            return speed
+        return max(1, round(speed * self.regions[kind.region].relative_performance))
+
+    def power_in(self, region: str | None) -> Power | None:
+        """What servers of a region draw; None where it is not known.
+
+        Raises:
+            InputError: a region changes what is not there, or into what cannot be.
+        """
+        given = self.regions[region].power if region else {}
+        if not given:
+            return self.power
+        if self.power is None:
+            raise InputError(f"regions.{region}.power: found, but cluster.power is not")
+        return validated(Power, {**dict(self.power), **given}, f"regions.{region}.power")
 
     def idle_watts(self, kind: ServerType) -> float:
         """W of a leased server on which nothing is at work; 0 where power is not known."""
-        memory = kind.numa_nodes * kind.memory
-        return self.power.idle_watts(kind.cores, memory) if self.power else 0.0
+        memory, power = kind.numa_nodes * kind.memory, self.power_in(kind.region)
+        return power.idle_watts(kind.cores, memory) if power else 0.0
 
     @property
     def core_watts(self) -> float:
-        """W that a core draws in addition while it is at work; 0 where power is not known."""
-        return self.power.busy_core_w - self.power.idle_core_w if self.power else 0.0
+        """W that a core draws in addition while it is at work; 0 where power is not known.
+
+        Where servers stand in regions, that of each may be different.
+        """
+        return self.power.core_watts if self.power else 0.0
 
     @property
     def largest_node_memory(self) -> int:

@@ -193,10 +193,15 @@ def declared_functions(
 
 
 def mean_seconds_per_byte(state: State, config: ClusterConfig) -> float:
-    """Mean over all ordered pairs of NUMA nodes, a node with itself included."""
+    """Mean over all ordered pairs of NUMA nodes, a node with itself included, but for delays."""
     server = state.nodes["server"]
     same_server = server[:, None] == server[None, :]
-    seconds = np.where(same_server, 1 / config.numa_bandwidth, 1 / config.network_bandwidth)
+    bandwidth = np.full(same_server.shape, config.network_bandwidth)
+    if len(state.links):
+        region = state.servers["region"][server]
+        links = region[:, None] * len(state.regions) + region[None, :]
+        bandwidth = state.links["bandwidth"][links]
+    seconds = np.where(same_server, 1 / config.numa_bandwidth, 1 / bandwidth)
     np.fill_diagonal(seconds, 1 / config.memory_bandwidth)
     return float(seconds.mean())
 

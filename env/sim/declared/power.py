@@ -10,6 +10,7 @@ MB_PER_GB = 1024
 JOULES_PER_KWH = 3.6e6
 
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
+Hours = Annotated[tuple[Amount, ...], Field(min_length=1)]
 
 
 class Power(Strict):
@@ -23,14 +24,15 @@ class Power(Strict):
         busy_core_w: W of a core at work.
         memory_w_per_gb: W per GB, used or not.
         pue: energy of the data centre / energy of its computers.
-        carbon_intensity_g_per_kwh: gCO2e per kWh of the grid.
+        carbon_intensity_g_per_kwh: gCO2e per kWh of the grid; a list has a number for every hour
+            from time 0 on, and begins again behind its end.
     """
 
     idle_core_w: Amount
     busy_core_w: Amount
     memory_w_per_gb: Amount
     pue: Annotated[float, Field(strict=True, ge=1, le=1e12)]
-    carbon_intensity_g_per_kwh: Amount
+    carbon_intensity_g_per_kwh: Amount | Hours
 
     @model_validator(mode="after")
     def _busy_draws_more(self) -> Self:
@@ -41,10 +43,21 @@ class Power(Strict):
             )
         return self
 
+    @property
+    def core_watts(self) -> float:
+        """W that a core draws in addition while it is at work."""
+        return self.busy_core_w - self.idle_core_w
+
     def idle_watts(self, cores: float, memory: float) -> float:
         """W of hardware that is leased, nothing being at work on it; `memory` in MB."""
         return cores * self.idle_core_w + memory / MB_PER_GB * self.memory_w_per_gb
 
+    @property
+    def by_hour(self) -> tuple[float, ...]:
+        """gCO2e per kWh of every hour until they repeat."""
+        given = self.carbon_intensity_g_per_kwh
+        return given if isinstance(given, tuple) else (given,)
+
     def carbon(self, energy: float) -> float:
-        """gCO2e of the energy, in J, that servers have drawn."""
-        return energy / JOULES_PER_KWH * self.pue * self.carbon_intensity_g_per_kwh
+        """gCO2e of the energy, in J, that servers have drawn; the intensity is always the same."""
+        return energy / JOULES_PER_KWH * self.pue * self.by_hour[0]

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.schema import nearest
+from env.base.schema import listed, nearest
 from env.resources.instances import check_whole_or_fraction
 from env.resources.quantity import UNIT
 from env.sim.declared.hardware import CPU, ClusterConfig
+from env.sim.declared.regions import check_known, permitted_regions
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.fit import MEMORY, NAMED
 
@@ -81,7 +82,35 @@ def holders(
     if memory is not None:
         wanted[:, MEMORY] = memory
     enough = np.less_equal(wanted[:, None], capacities(config, names))
-    return np.asarray(enough[:, :, MEMORY:].all(axis=2))
+    return np.asarray(enough[:, :, MEMORY:].all(axis=2)) & permitting(templates, config)
+
+
+def permitting(templates: Sequence[WorkflowTemplate], config: ClusterConfig) -> np.ndarray:
+    """(D, types) which server types stand where each function may run."""
+    names = list(config.regions)
+    masks = np.concatenate([region_masks(each, config) for each in templates] or [np.zeros(0, int)])
+    regions = [names.index(kind.region) if kind.region else 0 for kind in config.server_types]
+    return (masks[:, None] == 0) | (masks[:, None] >> np.array(regions) & 1 == 1)
+
+
+def region_masks(template: WorkflowTemplate, config: ClusterConfig) -> np.ndarray:
+    """(F,) the regions of a cluster where each function may run, as bits; 0: everywhere.
+
+    Raises:
+        InputError: a function names a region that the cluster has not, or may run in none of it.
+    """
+    masks = np.zeros(template.function_count, np.int64)
+    for fn_id, declared in enumerate(template.regions if config.regions else ()):
+        where = f"{template.label}: function {fn_id}: regions"
+        check_known(
+            where, (*(declared.allowed or ()), *(declared.disallowed or ())), config.regions
+        )
+        permitted = permitted_regions(config.regions, declared.allowed, declared.disallowed)
+        if not permitted:
+            raise InputError(f"{where}: it may run in none of {listed(config.regions)}")
+        if len(permitted) < len(config.regions):
+            masks[fn_id] = sum(1 << list(config.regions).index(name) for name in permitted)
+    return masks
 
 
 def check_needs(
@@ -133,4 +162,5 @@ def check_needs(
             raise InputError(f"{where} {needed:.10g} {unit}, {most_of_all}")
     pairs = zip(wanted[fn_id] / scales, units, strict=True)
     parts = ", ".join(f"{needed:.10g} {unit}" for needed, unit in pairs if needed)
-    raise InputError(f"{where} {parts}, no NUMA node has all of it")
+    there = " where it may run" if template.regions else ""
+    raise InputError(f"{where} {parts}, no NUMA node{there} has all of it")

@@ -12,6 +12,7 @@ from env.base.errors import InputError, located
 from env.base.schema import short
 from env.resources.quantity import Quantity, as_number
 from env.sim.declared.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LARGEST_WORK, MOST_CORES
+from env.sim.declared.regions import Regions
 
 FUNCTION_BOUNDS: Final = {
     "computation": LARGEST_WORK,
@@ -37,6 +38,7 @@ class WorkflowTemplate:
         images: what containers of each function are started from; empty: its name says it.
         probability: float64 (E,) that the source, once it ends, calls the target: above 0 and at
             most 1; empty when built: 1 for all.
+        regions: where each function may run; empty: everywhere.
 
     Raises:
         InputError: an entry is out of range, an edge leads nowhere, or the graph has a cycle.
@@ -53,6 +55,7 @@ class WorkflowTemplate:
     resources: Mapping[str, np.ndarray] = field(default_factory=dict)
     images: tuple[Hashable, ...] = ()
     probability: np.ndarray = field(default_factory=lambda: np.ones(0))
+    regions: tuple[Regions, ...] = ()
 
     def __post_init__(self) -> None:
         for key, most in FUNCTION_BOUNDS.items():

@@ -28,6 +28,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Sharing
 from env.sim.declared.recovery import Recovery
+from env.sim.declared.regions import ANYWHERE, Regions
 from env.sim.declared.rules import HOURLY, Lease, Placement
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tickets.amounts import Tickets
@@ -65,8 +66,8 @@ WITHIN: Final[tuple[OrderName, ...]] = ("by_rank", "funcsched", "by_workflow")
 class FunctionModel(Strict):
     """A function: operations, MB, and the cores it can use; its name, if it has one.
 
-    `resources` is what it needs of named ones, `image` where functions belong to images,
-    `rank` where the order of the queue goes by it.
+    `resources` is what it needs of named ones, `regions` where it may run, `image` where functions
+    belong to images, `rank` where the order of the queue goes by it.
     """
 
     function_id: Whole
@@ -75,6 +76,7 @@ class FunctionModel(Strict):
     memory_required_mb: Memory
     parallelism: Cores
     resources: NamedResources | None = None
+    regions: Regions | None = None
     image: Whole | None = None
     rank: Annotated[float, Field(strict=True)] | None = None
 
@@ -126,6 +128,9 @@ class WorkflowModel(Strict):
                 for name in dict.fromkeys(chain.from_iterable(units))
             },
             probability=np.array([edge.probability or 1.0 for edge in self.edges]),
+            regions=tuple(each.regions or ANYWHERE for each in self.functions)
+            if any(each.regions for each in self.functions)
+            else (),
         )
 
 
@@ -246,11 +251,15 @@ class WarmModel(OfNode):
 
 
 class ServerLeaseModel(OfServer):
-    """What a server was leased for (s), and its rent (USD); a lease without end is left out."""
+    """What a server was leased for (s), and its rent (USD); a lease without end is left out.
+
+    `egress` is what was paid (USD) for data that it read from other regions.
+    """
 
     lease_seconds: Amount
     lease_expiration_time: Amount | None = None
     rent: Amount
+    egress: Amount | None = None
 
 
 class UnfinishedModel(OfFunction):

@@ -85,7 +85,7 @@ def results_of(env: RawEnv) -> model.Results:
     later = env.history["number"] != NONE  # others are absent from the start
     if scripted and (later & (env.history["kind"] == CONDITION)).any():
         raise InputError("episode: servers were changed by a script, not by changes of the Episode")
-    servers = env.state.servers
+    servers, regions = env.state.servers, env.cluster_config.regions
     ledger = env.state.ledger.reshape(len(servers), -1)
     lease_ends = servers["expiration_time"].tolist()
     ends = np.zeros(len(env.arrival_times))
@@ -109,6 +109,7 @@ def results_of(env: RawEnv) -> model.Results:
             lease_seconds=ledger["lease_seconds"].sum(axis=1),
             lease_expiration_time=[max(0.0, end) if end < INF else None for end in lease_ends],
             rent=ledger["rent"].sum(axis=1),
+            egress=ledger["egress"].sum(axis=1) if regions else [None] * len(servers),
         ),
         total_rent=env.total_rent,
         last_completion_time=float(ends.max()),
@@ -200,6 +201,8 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
         columns["resources"] = [dict(zip(template.resources, row, strict=True)) for row in units]
     if template.function_names:
         columns["name"] = [name or None for name in template.function_names]
+    if template.regions:
+        columns["regions"] = template.regions
     if len(state.images):
         declared = state.waiting[first : first + count]
         columns["image"] = declared["image"]

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from env.base.jit import compiled
+from env.sim.events.carbon import lease_carbon
 from env.sim.node.node_status import completion_bound, last_completion
 from env.sim.state.block import State
 from env.sim.state.history import note_lease
@@ -83,7 +84,7 @@ def extend_lease(state: State, server: int, tenant: int, time: float, steps: int
             state.ledger[account].earlier_seconds = state.ledger[account].lease_seconds
     note_lease(state, server, starts, begin, begin + seconds, rent)
     servers[server].lease_number += 1
-    charge(state, server, tenant, seconds, rent)
+    charge(state, server, tenant, begin, seconds, rent)
     state.cluster[0].total_rent += rent
     state.log[0].rent += rent
     if state.options[0].watch_leases == 1:
@@ -92,18 +93,20 @@ def extend_lease(state: State, server: int, tenant: int, time: float, steps: int
 
 
 @compiled
-def charge(state: State, server: int, tenant: int, seconds: float, rent: float) -> None:
+def charge(state: State, server, tenant, begin: float, seconds: float, rent: float) -> None:
     """Enters lease time of a server, its rent and its electricity into the ledger.
 
     At the expense of a tenant, or, with NONE, of all alike.
     """
     tenants = len(state.ledger) // len(state.servers)
     first, count = (0, tenants) if tenant == NONE else (tenant, 1)
+    grams = lease_carbon(state, server, begin, begin + seconds)
     for payer in range(first, first + count):
         account = account_of(state, server, payer)
         state.ledger[account].lease_seconds += seconds / count
         state.ledger[account].rent += rent / count
         state.ledger[account].energy += seconds / count * state.servers[server].watts
+        state.ledger[account].carbon += grams / count
 
 
 @compiled
@@ -167,7 +170,8 @@ def cut_lease(state: State, server: int, time: float) -> None:
     state.servers[server].lease_number += 1
     state.servers[server].expiration_time = min(end, time)
     if end == np.inf:  # not paid for, and noted only now
-        charge(state, server, NONE, max(0.0, time - state.servers[server].ready_time), 0.0)
+        ready = state.servers[server].ready_time
+        charge(state, server, NONE, ready, max(0.0, time - ready), 0.0)
         return
     step = state.servers[server].lease_step
     begun = max(state.servers[server].least_steps, math.ceil((time - begin) / step))
@@ -182,12 +186,15 @@ def pay_back(state: State, server: int, time: float, begun: int, paid: int) -> N
     first, behind = account_of(state, server, 0), account_of(state, server + 1, 0)
     seconds = (paid - begun) * state.servers[server].lease_step
     rent = (paid - begun) * state.servers[server].step_price
+    back = state.servers[server].lease_begin + paid * state.servers[server].lease_step
+    grams = lease_carbon(state, server, back - seconds, back)
     for account in range(first, behind):
         leased = state.ledger[account].lease_seconds - state.ledger[account].earlier_seconds
         share = leased / (paid * state.servers[server].lease_step)
         state.ledger[account].lease_seconds -= share * seconds
         state.ledger[account].rent -= share * rent
         state.ledger[account].energy -= share * seconds * state.servers[server].watts
+        state.ledger[account].carbon -= share * grams
     note_lease(state, server, 0, time, time, -rent)
     state.cluster[0].total_rent -= rent
     state.log[0].rent -= rent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import account_of, renew_lease_at, startup_at
+from env.sim.events.links import cross, link_to, pay_crossing
 from env.sim.events.requests import start_request
 from env.sim.events.submissions import get, run_function
 from env.sim.node.projection import node_on_container_creation
@@ -20,11 +21,13 @@ from env.sim.state.timers import set_timer
 
 @compiled
 def transfer_speed(state: State, source: int, target: int):
-    """Bytes/s between two NUMA nodes: within one, within one server, between servers."""
+    """Bytes/s between two NUMA nodes: within one, one server or one region, or between regions."""
     if source == target:
         return state.cluster[0].memory_bandwidth
     if state.nodes[source].server == state.nodes[target].server:
         return state.cluster[0].numa_bandwidth
+    if len(state.links) > 0:
+        return state.links[link_to(state, source, target)].bandwidth
     return state.cluster[0].network_bandwidth
 
 
@@ -35,7 +38,8 @@ def transfer(state: State, function: int, node: int):
     A predecessor that was skipped, or did not call the function, left none.
 
     Returns:
-        (seconds, added in ascending function id; bytes that come from other servers).
+        (seconds, round trips between regions first, then in ascending function id; bytes that
+        come from other servers).
     """
     nodes = state.nodes
     declared = state.functions[function].declared
@@ -43,6 +47,8 @@ def transfer(state: State, function: int, node: int):
     begin = state.template_functions[declared].first_predecessor
     certain = state.template_functions[declared].conditional == 0
     seconds = egress = 0.0
+    if len(state.links) > 0:
+        seconds, _, _ = cross(state, function, node)
     for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
         source = state.functions[first + state.predecessors[edge].function].node
         if source != NONE and (certain or is_taken(state, function, edge)):
@@ -50,6 +56,14 @@ def transfer(state: State, function: int, node: int):
             seconds += data_bytes / transfer_speed(state, source, node)
             if nodes[source].server != nodes[node].server:
                 egress += data_bytes
+    return seconds, egress
+
+
+@compiled_apart
+def transfer_over_links(state: State, function: int, node: int):
+    """(seconds of `transfer`; USD of egress) where servers stand in regions."""
+    seconds, _ = transfer(state, function, node)
+    _, egress, _ = cross(state, function, node)
     return seconds, egress
 
 
@@ -114,6 +128,8 @@ def place(state: State, node: int, memory_alloc: int):
     log[0].creation_time = creation
     account = account_of(state, server, tenant)
     state.ledger[account].egress_bytes += egress
+    if len(state.links) > 0:
+        pay_crossing(state, account, function, node)
     fill_container(state, index, function, memory_alloc, seconds, creation)
     state.containers[index].dispatch = number
     if cluster[0].listens == 1:

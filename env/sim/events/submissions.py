@@ -33,7 +33,8 @@ NO_WORKFLOW = np.zeros(1, WORKFLOW)
 NO_WORKFLOW["wf_id"], NO_WORKFLOW["completion_time"] = NONE, np.nan
 NO_WORKFLOW["raised_bound"] = -np.inf
 NO_FUNCTION = np.zeros(1, FUNCTION)  # it is PENDING
-NO_FUNCTION["node"], NO_FUNCTION["submission_time"] = NONE, np.nan
+NO_FUNCTION["node"] = NO_FUNCTION["region"] = NONE
+NO_FUNCTION["submission_time"] = np.nan
 NEVER_KILLED = np.zeros(1, RETRIED)
 NEVER_KILLED["killed_time"] = np.nan
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import cold_start_time, lease_steps
-from env.sim.events.placing import fill_container
+from env.sim.events.placing import fill_container, transfer_over_links
 from env.sim.events.requests import container_start
 from env.sim.forecast.ends import demand_of, raise_bound
 from env.sim.forecast.play_node import forecast_node, play_forward
@@ -170,6 +170,9 @@ def forecast_candidate(state: State, index: int, node: int, candidate) -> None:
         + (around - near) / cluster[0].numa_bandwidth
         + (cluster[0].source_bytes - around) / cluster[0].network_bandwidth
     )
+    egress = 0.0
+    if len(state.links) > 0:
+        transfer, egress = transfer_over_links(state, function, node)
     clock = time + cold if cold > 0.0 else nodes[node].clock
     container_cold_start = container_start(state, function, node)
     creation = max(clock, time) + container_cold_start + transfer
@@ -220,7 +223,7 @@ def forecast_candidate(state: State, index: int, node: int, candidate) -> None:
     steps = lease_steps(state, server, time, last, begins)
     # A server on which nothing runs is leased for nothing yet.
     before = lease_steps(state, server, time, last_before, begins) if busy else 0
-    candidate.rent_increase = (steps - before) * state.servers[server].step_price
+    candidate.rent_increase = (steps - before) * state.servers[server].step_price + egress
     candidate.lease_left_after = candidate.lease_left + steps * state.servers[server].lease_step
 
 

@@ -12,6 +12,7 @@ from env.sim.node.server_state import is_leased, may_be_started
 from env.sim.state.block import State
 from env.sim.state.records import IN_SERVICE, NONE
 
+ELSEWHERE: Final = 0
 MEMORY: Final = 1
 NAMED: Final = 2
 """The first of the named resources."""
@@ -63,16 +64,29 @@ def first_short(state: State, node: int, function: int, empty: bool):
     return NONE
 
 
+@compiled_apart
+def may_run_at(state: State, node: int, function: int) -> bool:
+    """Whether a function may run in the region of a node, as is declared and has been chosen."""
+    region = state.servers[state.nodes[node].server].region
+    chosen = state.functions[function].region
+    permitted = state.template_functions[state.functions[function].declared].regions
+    permits = permitted == 0 or (permitted >> region) & 1 == 1
+    return permits and chosen in (NONE, region)
+
+
 @compiled
 def short_of(state: State, node: int, function: int, memory: int, empty: bool):
     """The resource of which a node has too little for a function, NONE if it has enough of all.
 
-    Memory comes last: who is short of it has enough of everything else.
+    Memory comes last: who is short of it has enough of everything else. Where the function must not
+    run in the region of the node it is ELSEWHERE.
 
     Args:
         memory: MB that the function is given.
         empty: whether all that the node has counts, or only what admitted containers leave.
     """
+    if len(state.links) > 0 and not may_run_at(state, node, function):
+        return ELSEWHERE
     short = short_of_named(state, node, function, empty)
     if short != NONE:
         return short
@@ -135,7 +149,8 @@ def can_go_to(state: State, node: int, function: int, memory: int):
 @compiled
 def any_holds(state: State, function: int, memory: int) -> bool:
     """Whether any server in service holds a function with `memory` MB, once it has room."""
-    if state.cluster[0].out_of_service == 0:
+    anywhere = len(state.links) == 0 or state.functions[function].region == NONE
+    if state.cluster[0].out_of_service == 0 and anywhere:
         return True  # what fits no server is refused when the episode is built
     for node in range(len(state.nodes)):
         in_service = state.servers[state.nodes[node].server].condition == IN_SERVICE

@@ -4,7 +4,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.node.cpu_by_tickets import share_out
-from env.sim.node.fit import NAMED, copy_places, give_back_named, short_of, take_named
+from env.sim.node.fit import MEMORY, copy_places, give_back_named, short_of, take_named
 from env.sim.node.keep_alive import make_room
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
@@ -207,7 +207,7 @@ def fits_at(state: State, node: int, function: int, memory: int, time: float) ->
     Memory is free then according to the projection; named resources are free now.
     """
     short = short_of(state, node, function, memory, False)
-    if short == NONE or short >= NAMED:
+    if short != MEMORY:
         return short == NONE
     return used_memory_at(state, node, time) + memory <= state.nodes[node].memory
 

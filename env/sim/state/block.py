@@ -32,7 +32,8 @@ FLOAT: Final = np.dtype(np.float64)
 # and of images (queue_records.py): D is the number of declared functions, J of images; these arrays
 # are empty where nobody waits centrally and containers neither start cold nor stay warm. X is the
 # number of named resources (resources.py) that functions need, mostly none; R that of their places.
-# Where no server changes by itself the arrays of that (change_records.py) are empty.
+# Where no server changes by itself the arrays of that (change_records.py) are empty. Q is how many
+# regions there are.
 COPIED: Final = {
     "cluster": records.CLUSTER,  # (2,), the second as the first is at time 0
     "servers": records.SERVER,  # (S,)
@@ -93,6 +94,9 @@ FIXED: Final = {
     "named_needs": INTEGER,  # of resource x by declared function d at d * X + x
     "arrivals": records.ARRIVING,  # (W,), by (time, wf_id)
     "plan": change_records.PLANNED_CHANGE,
+    "regions": records.REGION,  # (Q,), one where a cluster has none
+    "links": records.LINK,  # (Q * Q,), from region r to t at r * Q + t; empty where there are none
+    "intensity": records.INTENSITY,  # of all regions
 }
 FIELDS: Final = {**CHANGING, **FIXED}
 TABLES: Final = ("histograms", "idle_times")

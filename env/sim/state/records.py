@@ -86,6 +86,7 @@ FUNCTION = np.dtype(
         ("remaining_computation", np.int64),  # when it last began to wait
         ("surplus", np.int64),  # operations drawn over those it declares; negative if below
         ("attempt", np.int64),  # containers of it that were killed
+        ("region", np.int64),  # where alone it may run, as somebody has chosen; NONE: anywhere
     ]
 )
 
@@ -179,6 +180,7 @@ NUMA_NODE = np.dtype(
 SERVER = np.dtype(
     [
         ("type", np.int64),  # index into the config's server types
+        ("region", np.int64),  # index into regions
         ("server_id", np.int64),  # within the type
         ("hourly_rate", np.float64),
         ("lease_step", np.float64),  # seconds: a lease is paid in whole steps
@@ -209,7 +211,10 @@ CLUSTER = np.dtype(
         ("single_core_speed", np.int64),
         ("largest_node_cpu", np.int64),
         ("largest_node_memory", np.int64),
-        ("core_watts", np.float64),  # drawn in addition by a core at work
+        ("core_watts", np.float64),  # drawn in addition by a core at work, where all are alike
+        ("counts_carbon", np.int64),  # 1: as it is emitted, since hours or regions differ in it
+        ("home", np.int64),  # region where clients are
+        ("transfer_kwh", np.float64),  # of a byte that goes from one region to another
         ("cores", np.int64),  # of all nodes
         ("computing_capacity", np.int64),  # of all nodes, operations per second
         ("core_second_price", np.float64),  # of the cheapest that is not free, USD
@@ -286,10 +291,38 @@ TEMPLATE_FUNCTION = np.dtype(
         ("best_time", np.float64),  # seconds at full speed on the largest node
         ("upward_rank", np.float64),  # best_time and the longest chain of best times after it
         ("conditional", np.int64),  # 1: calls of its workflow are
+        ("regions", np.int64),  # where it may run: a bit for each; 0: everywhere
     ]
 )
 
 EDGE = np.dtype([("function", np.int64), ("data_bytes", np.int64)])
+
+REGION = np.dtype(
+    [
+        ("core_watts", np.float64),  # drawn in addition by a core at work
+        ("pue", np.float64),
+        ("first_hour", np.int64),  # range of `intensity`
+        ("hours", np.int64),  # after which the intensities begin again
+        ("cycle", np.float64),  # sum over them
+    ]
+)
+
+# From one region to another; within one it is the cluster's network, without delay or price.
+LINK = np.dtype(
+    [
+        ("round_trip", np.float64),  # seconds
+        ("bandwidth", np.float64),  # bytes/s
+        ("egress", np.float64),  # USD of a byte
+    ]
+)
+
+# An hour of a region's electricity.
+INTENSITY = np.dtype(
+    [
+        ("grams", np.float64),  # gCO2e per kWh
+        ("before", np.float64),  # sum over the earlier hours of the cycle
+    ]
+)
 
 ARRIVING = np.dtype(
     [
@@ -310,6 +343,9 @@ LEDGER = np.dtype(
         ("rent", np.float64),  # USD
         ("egress_bytes", np.float64),  # read from other servers
         ("energy", np.float64),  # J, of leases up to the end that was paid, and of work
+        ("egress", np.float64),  # USD, of data from other regions
+        # gCO2e of that energy, and of data from other regions; 0 where it is not counted.
+        ("carbon", np.float64),
     ]
 )
 

@@ -22,7 +22,7 @@ from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.asking import Question, next_question
 from env.sim.events.engine import is_stuck, play, step
-from env.sim.node.fit import NAMED, named_need, short_of, suits
+from env.sim.node.fit import ELSEWHERE, NAMED, named_need, short_of, suits
 from env.sim.node.idle_forecast import learn
 from env.sim.node.server_state import OUT_OF_SERVICE
 from env.sim.queue.central_queue import choose
@@ -362,6 +362,8 @@ class RawEnv(Played):
         state_name = self.cluster.servers[name][server_id].state_name
         if state_name in OUT_OF_SERVICE:
             return f"{who}: server {name} {server_id} is {state_name}, it takes nothing new"
+        if short_of(self.state, node, deciding, int(memory_alloc), True) == ELSEWHERE:
+            return f"{who}: must not run in the region of {where}"
         for empty, has in ((True, "has"), (False, "now has")):
             named = int(short_of(self.state, node, deciding, int(memory_alloc), empty)) - NAMED
             if named >= 0:

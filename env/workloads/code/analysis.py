@@ -15,7 +15,7 @@ from env.base.errors import InputError
 from env.base.files import MOST_YAML_BYTES, read_bytes
 from env.base.schema import Recorded, Strict, short, validated
 from env.sim.declared.bounds import Memory, Name
-from env.workloads.regions import Regions
+from env.sim.declared.regions import Regions
 
 WORKFLOW = "Workflow"
 """How the name of the class ends that a workflow is made of, also in Caribou."""

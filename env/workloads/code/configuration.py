@@ -12,9 +12,9 @@ from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
 from env.sim.declared.bounds import Probability
+from env.sim.declared.regions import Regions
 from env.workloads.code.analysis import Code, Faults, Function, RegionName, RegionsAndProviders
 from env.workloads.inline import InlineFunction
-from env.workloads.regions import Regions
 
 
 class CallNumbers(Strict):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
+from env.score.metrics import FinishedEpisode
+from env.score.reward import Objective
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
@@ -30,6 +32,7 @@ from tests.reference_world import Run
 from tests.strategies import World, plain_worlds, worlds
 
 assert len(GOLDEN) == 6
+OBJECTIVE = Objective(time_weight=1, cost_weight=1)
 
 
 def check(world: World) -> RawEnv:
@@ -48,6 +51,9 @@ def check(world: World) -> RawEnv:
     assert (env.cold_starts, env.time) == (wanted.server_cold_starts, wanted.now)
     assert env.state.queue[0]["container_cold_starts"] == wanted.container_cold_starts
     assert env.total_rent == pytest.approx(wanted.total_rent)
+    carbon = FinishedEpisode(env.state, OBJECTIVE, world.episode.cluster.power).carbon
+    if world.episode.cluster.power is not None:
+        assert carbon == pytest.approx(wanted.carbon, rel=1e-6, abs=1e-6)
     if env.rules.order is None:
         check_logs(env, [job for job, _ in wanted.decided])
     return env

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from env.base.errors import InputError
+from env.sim.declared.regions import permitted_regions
 from env.workloads.code.analysis import Code, read_code
 from env.workloads.code.annotations import Workflow
 from env.workloads.code.configuration import read_configuration
 from env.workloads.code.logical import LogicalDag, logical_dag
 from env.workloads.code.workflow_file import workflow_file
-from env.workloads.regions import permitted_regions
 
 Write = Callable[..., Path]
 CALL = "workflow.invoke_serverless_function"

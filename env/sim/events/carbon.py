@@ -1,0 +1,83 @@
+"""What electricity emits, where grids differ by the hour or by region: entered into the ledger.
+
+Elsewhere the ledger has energy alone, and all of it emits alike.
+"""
+
+from __future__ import annotations
+
+from env.base.jit import compiled, compiled_apart
+from env.sim.state.block import State
+from env.sim.state.records import HOUR, INF
+
+JOULES_PER_KWH = 3.6e6
+
+
+@compiled
+def until(state: State, region: int, time: float):
+    """The integral of a region's intensity from 0 to a time, in gCO2e per kWh times hours."""
+    grid, hours = state.regions[region], time / HOUR
+    cycles = hours // grid.hours
+    within = hours - cycles * grid.hours
+    hour = min(int(within), grid.hours - 1)
+    present = state.intensity[grid.first_hour + hour]
+    return cycles * grid.cycle + present.before + (within - hour) * present.grams
+
+
+@compiled
+def intensity_at(state: State, region: int, time: float):
+    """gCO2e per kWh."""
+    grid = state.regions[region]
+    return state.intensity[grid.first_hour + int(time // HOUR) % grid.hours].grams
+
+
+@compiled
+def lease_carbon(state: State, server: int, begin: float, end: float):
+    """gCO2e of a server that is up and at rest; 0 where carbon is not counted."""
+    if state.cluster[0].counts_carbon == 0:
+        return 0.0
+    return at_rest(state, server, begin, end)
+
+
+@compiled_apart
+def at_rest(state: State, server: int, begin: float, end: float):
+    """As `lease_carbon`."""
+    region = state.servers[server].region
+    hours = until(state, region, end) - until(state, region, begin)
+    joules_an_hour = state.servers[server].watts * HOUR
+    return joules_an_hour / JOULES_PER_KWH * state.regions[region].pue * hours
+
+
+@compiled_apart
+def emit_work(state: State, server: int, account: int, seconds: float, start: float) -> None:
+    """Enters the energy of core-seconds and what it emits, evenly from `start` until now."""
+    time = state.cluster[0].time
+    region = state.servers[server].region
+    joules = seconds * state.regions[region].core_watts
+    state.ledger[account].energy += joules
+    if joules > 0.0:  # else it may not have started
+        mean = intensity_at(state, region, time)
+        if time > start:
+            hours = until(state, region, time) - until(state, region, start)
+            mean = hours / (time - start) * HOUR
+        grams = joules / JOULES_PER_KWH * state.regions[region].pue * mean
+        state.ledger[account].carbon += grams
+
+
+@compiled_apart
+def carbon_of_servers(state: State, whole: bool):
+    """gCO2e of all that has been done and, up to now, of servers that are up.
+
+    Args:
+        state: where carbon is counted.
+        whole: whether leases count up to the end that is paid.
+    """
+    time, servers, grams = state.cluster[0].time, state.servers, 0.0
+    for account in range(len(state.ledger)):
+        grams += state.ledger[account].carbon
+    for server in range(len(servers)):
+        end, ready = servers[server].expiration_time, servers[server].ready_time
+        if end == INF and ready < time:  # not paid, so not entered yet
+            grams += at_rest(state, server, ready, time)
+        elif not whole and time < end < INF:
+            grams -= at_rest(state, server, time, end)
+    return grams
