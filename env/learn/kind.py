@@ -69,7 +69,7 @@ class Agent(NamedTuple):
     """One agent of a layout; agents of one kind can share a policy."""
 
     name: str  # its id in the environment
-    kind: str  # `placer`, `memory`, `server`, `queue`, `tenant` or `scaler`
+    kind: str  # `placer`, `memory`, `server`, `queue`, `tenant`, `scaler` or `region`
     item_features: tuple[str, ...]  # names of the columns of its `items`
     items: int  # M, number of rows
     choices: int = 1  # K, choices per item

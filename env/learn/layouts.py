@@ -14,6 +14,8 @@ from env.learn.kind import CHOICE, EPISODE, Agent, Environments, Kind, Turn
 from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
+from env.learn.region import region_of
+from env.learn.scaler import scaler_of
 from env.learn.tenant_agents import TenantAgents
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.greedy_score import ScoreWeights, leased_cores
@@ -41,6 +43,7 @@ class AgentsConfig(Strict):
     queue: QueueAgent | None = None  # chooses among functions that wait centrally
     tenants: TenantAgents | None = None  # split the currencies of tenants; layout tenants alone
     scaler: bool = False  # whether agents scale, one a server type (env/learn/scaler.py)
+    region: bool = False  # whether an agent chooses the region of functions (env/learn/region.py)
     # Ratios of a function's memory_req that can be given, ascending to 1.
     memory_tiers: Annotated[
         tuple[Ratio, ...], Field(min_length=1), ASCENDING, AfterValidator(distinct)
@@ -82,6 +85,11 @@ class AgentsConfig(Strict):
         if self.order is None:
             return "worst_fit" if self.layout == "asked" else "asked"
         return self.order.placement or "asked"
+
+    def asked(self, cluster: ClusterConfig) -> tuple[DecisionKind, ...]:
+        """The kinds of decision beside the engine's own that these agents take in a cluster."""
+        kinds = {scaler_of: self.scaler, region_of: self.region}
+        return tuple(of(cluster) for of, decides in kinds.items() if decides)
 
 
 class Layout:

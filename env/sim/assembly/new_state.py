@@ -157,6 +157,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["counts_carbon"] = config.power is not None and (by_hour or len(names) > 0)
     cluster["home"] = names.index(config.home) if config.home else 0
     cluster["transfer_kwh"] = config.transfer_kwh_per_gb / GB
+    cluster["forecast_error"] = config.forecast_error
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes

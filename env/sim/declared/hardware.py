@@ -145,6 +145,7 @@ class ClusterConfig(StrictRecord):
         regions: where servers stand, by name; empty: all in one place.
         home: the region where clients are; None: the first.
         transfer_kwh_per_gb: kWh of a GB, 10^9 bytes, that goes from one region to another.
+        forecast_error: of forecasts of grid intensities: standard deviation / true value.
 
     Raises:
         InputError: a value is out of range, a name is used twice, there is no server, or a region
@@ -165,6 +166,7 @@ class ClusterConfig(StrictRecord):
     regions: RegionTable = field(default_factory=dict, hash=False)
     home: Name | None = None
     transfer_kwh_per_gb: Amount = 0.0
+    forecast_error: Amount = 0.0
 
     def __post_init__(self) -> None:
         check_regions(self.regions, self.home)

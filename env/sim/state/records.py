@@ -215,6 +215,7 @@ CLUSTER = np.dtype(
         ("counts_carbon", np.int64),  # 1: as it is emitted, since hours or regions differ in it
         ("home", np.int64),  # region where clients are
         ("transfer_kwh", np.float64),  # of a byte that goes from one region to another
+        ("forecast_error", np.float64),  # of grid intensities, standard deviation / value
         ("cores", np.int64),  # of all nodes
         ("computing_capacity", np.int64),  # of all nodes, operations per second
         ("core_second_price", np.float64),  # of the cheapest that is not free, USD
