@@ -11,7 +11,14 @@ from pydantic import AfterValidator, Field, model_validator
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, Strict, distinct
 from env.learn.kind import CHOICE, EPISODE, Agent, Environments, Kind, Turn
-from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
+from env.learn.observation import (
+    CONTEXT_FEATURES,
+    CRITIC_FEATURES,
+    LOG_50,
+    NODE_FEATURES,
+    REGION_FEATURES,
+    log_of,
+)
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
 from env.learn.region import region_of
@@ -114,6 +121,7 @@ class Layout:
         self._made_of = config, objective, cluster, tenants, asked, see_future
         self.config, self.objective, self.tiers = config, objective, config.memory_tiers
         self._nodes = {kind.name: kind.count * kind.numa_nodes for kind in cluster.server_types}
+        self._features = NODE_FEATURES + REGION_FEATURES * cluster.counts_carbon
         self._see_future = see_future
         others = (_asked_kind(kind, place) for place, kind in enumerate(asked))
         self.kinds = (*self._kinds(tenants), *others)
@@ -143,7 +151,7 @@ class Layout:
             first_node=np.zeros((each, types + 1), np.int64),
             candidates=np.zeros(of_nodes, CANDIDATE),
             scores=np.zeros(of_nodes),
-            nodes=np.zeros((*of_nodes, len(NODE_FEATURES)), np.float32),
+            nodes=np.zeros((*of_nodes, len(self._features)), np.float32),
             context=np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
             critic=np.zeros((each, len(CRITIC_FEATURES)), np.float32),
             able=np.zeros((each, types), np.int64),
@@ -159,17 +167,17 @@ class Layout:
 
     def _kinds(self, tenants: Sequence[str]) -> Iterator[Kind]:
         config, types, most = self.config, tuple(self._nodes), max(self._nodes.values())
-        tiers, window = len(config.memory_tiers), config.workflow_window
+        tiers, seen = len(config.memory_tiers), (self._features, config.workflow_window)
         if config.queue is not None:
             yield config.queue.kind()
         if config.tenants is not None:
             yield config.tenants.kind(tenants)
         if config.layout == "placer":
-            yield at_once(sum(self._nodes.values()), tiers, window)
+            yield at_once(sum(self._nodes.values()), tiers, *seen)
         elif config.layout == "hierarchical":
-            yield by_groups(types, most, tiers, window)
+            yield by_groups(types, most, tiers, *seen)
         elif config.layout == "server_types":
-            yield by_bids(types, most, tiers, window, config.bid_levels or 0)
+            yield by_bids(types, most, tiers, *seen, config.bid_levels or 0)
 
 
 def _asked_kind(asked: DecisionKind, place: int) -> Kind:

@@ -11,7 +11,7 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.base.jit import compiled, compiled_apart, places
-from env.learn.observation import clip, log_of, log_seconds
+from env.learn.observation import REGION_FEATURES, clip, log_of, log_seconds
 from env.score.greedy_score import workflow_cost
 from env.score.reward import cost_ratio
 from env.sim.declared.aside import DecisionKind
@@ -25,8 +25,7 @@ from env.sim.state.block import State
 from env.sim.state.records import IN_SERVICE, INF, NONE, SUBMITTED
 
 FEATURES: Final = (
-    "intensity",  # gCO2e per kWh now, PUE included / mean of all regions, as the next
-    "intensity_ahead",  # the same, forecast of the mean of the coming hours
+    *REGION_FEATURES,
     "core_price",  # cheapest price of a core-second / cheapest price here, 0 to 1
     "core_speed",  # of the fastest core / the cluster's
     "transfer",  # seconds to fetch the predecessors' data, log

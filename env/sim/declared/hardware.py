@@ -289,6 +289,11 @@ class ClusterConfig(StrictRecord):
             raise InputError(f"regions.{region}.power: found, but cluster.power is not")
         return validated(Power, {**dict(self.power), **given}, f"regions.{region}.power")
 
+    @property
+    def counts_carbon(self) -> bool:
+        """Whether it matters when and where energy is drawn, since hours or regions differ."""
+        return self.power is not None and len(self.power.by_hour) + len(self.regions) > 1
+
     def idle_watts(self, kind: ServerType) -> float:
         """W of a leased server on which nothing is at work; 0 where power is not known."""
         memory, power = kind.numa_nodes * kind.memory, self.power_in(kind.region)

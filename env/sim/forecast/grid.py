@@ -1,4 +1,4 @@
-"""What the electricity of regions emits now and, as it is forecast, in the coming hours."""
+"""What the electricity of regions emits now and, as is forecast, in the coming hours."""
 
 from typing import Final
 

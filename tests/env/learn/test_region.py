@@ -15,6 +15,7 @@ from env.base.errors import InputError
 from env.learn.aec import ServerlessAEC
 from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv, register
+from env.learn.observation import NODE_FEATURES, REGION_FEATURES, write_nodes
 from env.learn.region import FEATURES, REGION, region_of
 from env.learn.world import World
 from env.score.reward import Objective
@@ -27,6 +28,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import differences, replayed
 from env.sim.events.endings import bring_back, take_down
+from env.sim.forecast.candidates import forecast_placements
 from env.sim.forecast.grid import intensities
 from env.sim.node.fit import suits
 from env.sim.view.raw_env import RawEnv
@@ -35,8 +37,8 @@ from tests.agents.learned.conftest import config_of
 from tests.agents.learned.test_algorithms import SETTINGS
 from tests.env.sim.test_regions import CLUSTER, OUT, REGIONS, A, B, pair
 from tests.env.small import functions
-from tests.env.worlds import TINY, world
-from tests.episodes import checked
+from tests.env.worlds import LAYOUTS, TINY, world
+from tests.episodes import begun, checked
 from train import prepared as training
 
 EAST_WEST = (
@@ -182,6 +184,24 @@ def test_episodes_replay_also_where_servers_fail(order: str) -> None:
         play(env, player, Objective(time_weight=1, cost_weight=1), np.random.SeedSequence(seed))
         chosen |= {name for flow in checked(env).workflows for name in flow.chosen_regions or ()}
     assert chosen >= {"a", "b"}
+
+
+def test_placers_see_grids_by_hand() -> None:
+    """As the agent sees them, on each of the two nodes."""
+    state = begun([0.0], [pair()], CLUSTER).state
+    seen = np.zeros((2, len(NODE_FEATURES + REGION_FEATURES)), np.float32)
+    write_nodes(state, forecast_placements(state, 512), np.zeros(2), seen)
+    assert seen[:, -2:] == pytest.approx(np.array([[2, 2], [12, 6]]) / 7)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_placers_see_grids_where_they_differ(layout: str) -> None:
+    hourly = (*TINY, "cluster.power.carbon_intensity_g_per_kwh=[100,50]")
+    for told, differ in [(TINY, False), (WORLD, True), (hourly, True)]:
+        config = world(*told, f"agents={layout}")
+        for agent in World(config).layout.agents.values():
+            assert (agent.item_features[-2:] == REGION_FEATURES) == differ
+    api_test(ServerlessAEC(config), num_cycles=20)
 
 
 @pytest.mark.parametrize(("told", "agents"), [(ALONE, ["region"]), (BESIDE, ["placer", "region"])])
