@@ -16,7 +16,7 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.score.lower_bound import lower_bound, uncalled_work
-from env.score.reward import Objective, cheapest_cost, cost_ratio
+from env.score.reward import Objective, cheapest_cost, cost_ratio, emissions
 from env.sim.assembly.build import drawn_shares
 from env.sim.declared.power import Power
 from env.sim.events.carbon import carbon_of_servers
@@ -73,7 +73,8 @@ class FinishedEpisode:
 
     @metric(
         "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion + "
-        "fairness_weight * share_error"
+        "fairness_weight * share_error + carbon_weight * carbon / carbon of all work on the cores "
+        "that emit least on average"
     )
     def J(self) -> float:
         weights = self.objective
@@ -82,6 +83,7 @@ class FinishedEpisode:
             + weights.cost_weight * self.cost_ratio
             + weights.completion_weight * self.completion
             + weights.fairness_weight * float(share_error(self.state))
+            + float(emissions(self.state, weights.weights, len(self.state.arrivals), True))
         )
 
     @metric(

@@ -155,6 +155,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["core_watts"] = config.core_watts
     by_hour = config.power is not None and len(config.power.by_hour) > 1
     cluster["counts_carbon"] = config.power is not None and (by_hour or len(names) > 0)
+    cluster["core_second_carbon"] = config.core_second_carbon
     cluster["home"] = names.index(config.home) if config.home else 0
     cluster["transfer_kwh"] = config.transfer_kwh_per_gb / GB
     cluster["core_second_price"] = config.core_second_price

@@ -150,7 +150,8 @@ def _check_lease(
         and rules.spot.servers(schedule.cluster)[[*schedule.leases].index(server)]
     ):
         price *= rules.spot.price
-    yield from check_close(f"{shown}: rent", row.rent, steps * price, additions=steps)
+    due = steps * price + schedule.uses[server]
+    yield from check_close(f"{shown}: rent", row.rent, due, additions=steps + len(runs))
     for run in runs:
         if run.end_time > stated_end:
             yield f"{run}: ends at {run.end_time}, after the lease ends at {stated_end}"

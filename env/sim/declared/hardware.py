@@ -40,7 +40,7 @@ from env.sim.declared.bounds import (
     ResourceName,
     Seconds,
 )
-from env.sim.declared.power import Amount, Power
+from env.sim.declared.power import JOULES_PER_KWH, Amount, Power
 from env.sim.declared.regions import RegionTable, check_known, check_regions
 
 CPU = "CPU"
@@ -78,6 +78,7 @@ def _or(default: Any) -> BeforeValidator:
 
 CpuShare = Literal["equal", "tickets"]
 ResourceMode = Literal["today", "2019"]
+Architecture = Literal["x86_64", "arm64"]
 NodesOfServer = Annotated[int, Field(strict=True, ge=1, le=MOST_NODES_OF_A_SERVER)]
 Count = Annotated[int, Field(strict=True, ge=0, le=MOST_SERVERS)]
 
@@ -97,6 +98,7 @@ class ServerType(StrictRecord):
         labels: what rules may choose servers by, as `zone: a`.
         region: where they stand. Where a cluster has regions, a type without one stands in each of
             them: as many types, called NAME_REGION.
+        architecture: of its processors, by which a lease is paid per use.
 
     Raises:
         InputError: a value is out of range, or no file could have the name.
@@ -115,6 +117,7 @@ class ServerType(StrictRecord):
     )
     labels: dict[Name, str] = field(default_factory=dict, hash=False)
     region: Name | None = None
+    architecture: Architecture = "x86_64"
 
     @property
     def cores(self) -> int:
@@ -265,7 +268,11 @@ class ClusterConfig(StrictRecord):
 
     def rate_of(self, kind: ServerType) -> float:
         """USD per started hour of a server where it stands."""
-        return kind.hourly_rate * (self.regions[kind.region].price if kind.region else 1.0)
+        return kind.hourly_rate * self.price_of(kind)
+
+    def price_of(self, kind: ServerType) -> float:
+        """Factor on prices where it stands."""
+        return self.regions[kind.region].price if kind.region else 1.0
 
     def speed_of(self, kind: ServerType) -> int:
         """Operations per second of a core where it stands, at least 1."""
@@ -299,6 +306,22 @@ class ClusterConfig(StrictRecord):
         Where servers stand in regions, that of each may be different.
         """
         return self.power.core_watts if self.power else 0.0
+
+    @property
+    def core_second_carbon(self) -> float:
+        """gCO2e of a second of a core of reference speed where that emits least, but anything.
+
+        All cores of its server are at work, and the intensity is the mean over its hours. Carbon is
+        compared to it; 0 where power is not known.
+        """
+        grams = []
+        for kind in self.present_types:
+            if power := self.power_in(kind.region):
+                watts = self.idle_watts(kind) / kind.cores + power.core_watts
+                mean = sum(power.by_hour) / len(power.by_hour) * power.pue
+                speed_ratio = self.single_core_speed / self.speed_of(kind)
+                grams.append(watts / JOULES_PER_KWH * mean * speed_ratio)
+        return min((each for each in grams if each > 0.0), default=0.0)
 
     @property
     def largest_node_memory(self) -> int:

@@ -68,12 +68,16 @@ def carbon_of_servers(state: State, whole: bool):
     """gCO2e of all that has been done and, up to now, of servers that are up.
 
     Args:
-        state: where carbon is counted.
+        state: of an episode; where power is not known nothing is emitted.
         whole: whether leases count up to the end that is paid.
     """
     time, servers, grams = state.cluster[0].time, state.servers, 0.0
     for account in range(len(state.ledger)):
-        grams += state.ledger[account].carbon
+        if state.cluster[0].counts_carbon == 1:
+            grams += state.ledger[account].carbon
+        else:
+            kwh = state.ledger[account].energy / JOULES_PER_KWH
+            grams += kwh * state.regions[0].pue * state.intensity[0].grams
     for server in range(len(servers)):
         end, ready = servers[server].expiration_time, servers[server].ready_time
         if end == INF and ready < time:  # not paid, so not entered yet

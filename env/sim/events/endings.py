@@ -9,6 +9,7 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.carbon import emit_work
 from env.sim.events.lease import account_of, begin_lease, cut_lease, renew_lease_at, start
+from env.sim.events.per_use import pay_use
 from env.sim.events.recovery import (
     join_submitted,
     lose_data,
@@ -93,6 +94,8 @@ def leave_container(state: State, index: int, outcome: int) -> None:
         emit_work(state, server, account, seconds, containers[index].start_time)
     else:
         state.ledger[account].energy += seconds * cluster[0].core_watts
+    if state.options[0].per_use == 1:
+        pay_use(state, index, server, tenant, outcome)
     if len(state.recovery) > 0:
         note_start(state, function)
     if state.options[0].shared == 1:

@@ -12,6 +12,7 @@ import numpy as np
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import cold_start_time, lease_steps
+from env.sim.events.per_use import use_price
 from env.sim.events.placing import fill_container, transfer_over_links
 from env.sim.events.requests import container_start
 from env.sim.forecast.ends import demand_of, raise_bound
@@ -224,6 +225,8 @@ def forecast_candidate(state: State, index: int, node: int, candidate) -> None:
     # A server on which nothing runs is leased for nothing yet.
     before = lease_steps(state, server, time, last_before, begins) if busy else 0
     candidate.rent_increase = (steps - before) * state.servers[server].step_price + egress
+    if state.options[0].per_use == 1:  # as if it did not wait
+        candidate.rent_increase += use_price(state, server, memory_alloc, finish - creation)
     candidate.lease_left_after = candidate.lease_left + steps * state.servers[server].lease_step
 
 

@@ -47,6 +47,9 @@ OPTIONS = np.dtype(
         ("patience", np.float64),  # seconds of waiting after which a server may be started
         ("always_up", np.int64),  # 1: all servers are up from the start
         ("charged", np.int64),  # 1: and are paid for
+        ("per_use", np.int64),  # 1: runs are paid for, behind so many that are free and
+        ("free_requests", np.int64),
+        ("free_gb_seconds", np.float64),
         ("tick", np.float64),  # seconds from one tick to the next; 0: there are none
         ("watch_leases", np.int64),  # 1: something happens when a lease ends
         ("time_slice", np.float64),  # seconds, inf: no preemption

@@ -186,6 +186,8 @@ SERVER = np.dtype(
         ("lease_step", np.float64),  # seconds: a lease is paid in whole steps
         ("step_price", np.float64),  # USD
         ("least_steps", np.int64),  # of a lease that begins
+        ("request_price", np.float64),  # USD of a run that is paid per use, and the next
+        ("gb_second_price", np.float64),  # of 1024 MB
         ("cold_start_latency", np.float64),
         ("watts", np.float64),  # drawn while it is leased and nothing is at work
         ("condition", np.int64),
@@ -213,6 +215,7 @@ CLUSTER = np.dtype(
         ("largest_node_memory", np.int64),
         ("core_watts", np.float64),  # drawn in addition by a core at work, where all are alike
         ("counts_carbon", np.int64),  # 1: as it is emitted, since hours or regions differ in it
+        ("core_second_carbon", np.float64),  # gCO2e where a core of reference speed emits least
         ("home", np.int64),  # region where clients are
         ("transfer_kwh", np.float64),  # of a byte that goes from one region to another
         ("cores", np.int64),  # of all nodes
@@ -222,6 +225,8 @@ CLUSTER = np.dtype(
         ("functions_per_slot", np.int64),
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
+        ("requests", np.float64),  # that were paid per use or free, and the next
+        ("gb_seconds", np.float64),
         ("cold_starts", np.int64),
         ("out_of_service", np.int64),  # servers that are draining or down
         ("overcommits", np.int64),  # admissions after which the projection exceeds a node's memory
