@@ -156,7 +156,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     by_hour = config.power is not None and len(config.power.by_hour) > 1
     cluster["counts_carbon"] = config.power is not None and (by_hour or len(names) > 0)
     cluster["core_second_carbon"] = config.core_second_carbon
-    cluster["home"] = names.index(config.home) if config.home else 0
+    cluster["home"] = names.index(config.start) if config.start else 0
     cluster["transfer_kwh"] = config.transfer_kwh_per_gb / GB
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_server_cores
