@@ -329,6 +329,11 @@ class ClusterConfig(StrictRecord):
         return self.power.core_watts if self.power else 0.0
 
     @property
+    def carbon_differs(self) -> bool:
+        """Whether the same energy emits more or less, by the hour or the region."""
+        return self.power is not None and (bool(self.regions) or len(self.power.by_hour) > 1)
+
+    @property
     def core_second_carbon(self) -> float:
         """gCO2e of a second of a core of reference speed where that emits least, but anything.
 
