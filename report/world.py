@@ -21,6 +21,7 @@ TERMS = {
     "cost_weight": "cost ratio",
     "completion_weight": "completion",
     "fairness_weight": "share error",
+    "carbon_weight": "carbon ratio",
 }
 """Of J, by their weights."""
 
@@ -36,7 +37,8 @@ def with_weights(metrics: Metrics, run: Mapping[str, Any]) -> Metrics:
         return metrics
     weights = Objective.model_validate(run["config"]["objective"]).model_dump()
     lease = Lease.model_validate(run["config"]["lease"])
-    if lease.kind == "always" and not lease.charged and "lease" not in groups:
+    free = lease.is_free and not run["config"]["cluster"].get("regions")
+    if free and "lease" not in groups:
         weights["cost_weight"] = 0.0  # nothing is paid
     terms = [
         term if weights[key] == 1 else f"{weights[key]:g} * {term}"
@@ -95,7 +97,8 @@ def _servers(config: Mapping[str, Any]) -> str:
         how = f"{paid} of a lease is paid"
     else:
         up = "all are up" if lease.autoscale is None else "the scheduler says how many are up"
-        how = f"{up}, {f'{paid} is paid' if lease.charged else 'nothing is paid'}"
+        free = "nothing is paid" if lease.is_free else "each use is paid"
+        how = f"{up}, {f'{paid} is paid' if lease.charged else free}"
     return (
         f"{counted(sum(each.count for each in types), 'server')} ({counts}) with "
         f"{counted(nodes, 'NUMA node')} and {counted(cores, 'core')} cost {rate} USD/h each, "

@@ -272,7 +272,11 @@ class WorldSettings(RuleGroups):
     @model_validator(mode="after")
     def _something_to_lower(self) -> Self:
         timed = self.objective.time_weight or self.objective.completion_weight
-        if self.lease.kind == "always" and not self.lease.charged and not timed:
+        if self.objective.carbon_weight and self.cluster.get("power") is None:
+            raise ValueError(
+                "objective.carbon_weight: found, but cluster.power is null, so carbon is not known"
+            )
+        if self.lease.is_free and not self.cluster.get("regions") and not timed:
             raise ValueError(
                 "objective: with lease=always nothing is paid, so cost alone is no objective: give "
                 "lease.charged=true, or a time_weight or completion_weight above 0"

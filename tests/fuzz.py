@@ -70,6 +70,7 @@ class Drawing:
     def arguments(self) -> list[str]:
         """Of a whole configuration."""
         groups = (self.cluster(), self.workflows(), self.workload(), self.rules(), self.changes())
+        groups += (self.objective(),)
         arguments = [argument for group in groups for argument in group]
         return [*arguments, f"baselines=[{self.player}]", f"seed={self.seed}"]
 
@@ -188,6 +189,11 @@ class Drawing:
             event["repair"] = self.one_of(None, 0.0, 1.0, 60.0)
         return event
 
+    def objective(self) -> Iterator[str]:
+        """Carbon may count, too."""
+        if self.chance(0.3):
+            yield "+objective.carbon_weight=0.7"
+
     def rules(self) -> Iterator[str]:
         """Where functions wait, when servers are up, how long containers stay warm."""
         yield f"dispatch={'queued' if self.queued else 'immediate'}"
@@ -197,6 +203,10 @@ class Drawing:
         charged = self.chance(0.5)
         if lease == "always":
             yield f"lease.charged={charged}".lower()
+            if not charged and self.chance(0.5):
+                prices = {"request": 0.1, "gb_second": {"x86_64": 2.0, "arm64": 1.0}}
+                free = {"free_requests": self.one_of(0, 3), "free_gb_seconds": self.one_of(0, 0.1)}
+                yield assigned("+lease.use", prices | free)
         if self.spot:
             yield f"lease.spot.share={self.one_of(0.5, 1.0)}"
             yield f"lease.spot.notice={self.one_of(0.0, 120.0)}"

@@ -35,7 +35,8 @@ def assert_recounted(state: State) -> None:
     _assert_workflows(state, functions)
     if len(state.images):
         _assert_images(state, functions)
-    assert state.ledger["rent"].sum() == pytest.approx(state.cluster[0]["total_rent"])
+    paid = state.ledger["rent"].sum() + state.ledger["egress"].sum()
+    assert paid == pytest.approx(state.cluster[0]["total_rent"])
 
 
 def listed(records: np.ndarray, head: int, key: str = "next") -> Iterator[int]:

@@ -21,6 +21,7 @@ from env.sim.declared.keep_alive_policy import HybridHistogram
 from env.sim.declared.ordering import FIRST_COME, declared_functions
 from env.sim.declared.power import Power
 from env.sim.declared.regions import ANYWHERE, Link
+from env.sim.declared.rules import PerUse
 from env.sim.state.calls import calls
 from tests.reference_node import Idle, Image, Job, Node, Server, window
 
@@ -78,7 +79,7 @@ class ReferenceWorld:
         self.timers: list[Event] = []
         self.runs: list[Run] = []
         self.now = self.total_rent = self.carbon = 0.0  # s, USD and gCO2e
-        self.due = False
+        self.due, self.gb_seconds = False, 0.0
         self.numbers = count()
         self.server_cold_starts = self.container_cold_starts = 0
         for kind in self.cluster.server_types:
@@ -251,10 +252,11 @@ class ReferenceWorld:
         elif job.cold > 0:
             self.container_cold_starts += 1
         job.begun = job.remaining
-        job.transfer = self.cross(job, node)
+        job.transfer = self.start_hop(job, node)
         for before, data, called in job.predecessors:
             if called and before.finished:
                 assert before.node is not None
+                job.transfer += self.cross(data, before.node, node)
                 job.transfer += data / self.bandwidth(before.node, node)
         job.creation_time = max(node.clock, self.now) + job.cold + job.transfer
         job.node, job.dispatched, job.memory_alloc = node, self.now, memory
@@ -284,20 +286,21 @@ class ReferenceWorld:
             of_source[target] if target in of_source else self.cluster.regions[target].links[source]
         )
 
-    def cross(self, job: Job, node: Node) -> float:
-        """Pays and emits for data from other regions; seconds of round trips."""
-        seconds, home = 0.0, self.cluster.home or next(iter(self.cluster.regions), None)
-        if not job.predecessors and (hop := self.link(home, node.region)):
-            return hop.round_trip
-        for before, data, called in job.predecessors:
-            if not (called and before.finished) or before.node is None:
-                continue
-            if link := self.link(before.node.region, node.region):
-                seconds += link.round_trip
-                self.total_rent += data / 1e9 * link.egress
-                both = [self.intensity(place, self.now) for place in (before.node, node)]
-                self.carbon += data / 1e9 * self.cluster.transfer_kwh_per_gb * sum(both) / 2
-        return seconds
+    def start_hop(self, job: Job, node: Node) -> float:
+        """Seconds until a client has called a function."""
+        home = self.cluster.home or next(iter(self.cluster.regions), None)
+        link = None if job.predecessors else self.link(home, node.region)
+        return link.round_trip if link else 0.0
+
+    def cross(self, data: int, source: Node, node: Node) -> float:
+        """Pays and emits for bytes from another region; seconds of the round trip."""
+        link = self.link(source.region, node.region)
+        if link is None:
+            return 0.0
+        self.total_rent += data / 1e9 * link.egress
+        both = self.intensity(source, self.now) + self.intensity(node, self.now)
+        self.carbon += data / 1e9 * self.cluster.transfer_kwh_per_gb * both / 2
+        return link.round_trip
 
     def power(self, region: str | None) -> dict[str, Any]:
         changed = self.cluster.regions[region].power if region else {}
@@ -385,6 +388,8 @@ class ReferenceWorld:
         joules = (power["busy_core_w"] - power["idle_core_w"]) * done / node.single_core_speed
         if seconds > 0:
             self.emit(node.region, joules / seconds, job.start_time, self.now)
+        if self.lease.use is not None:
+            self.pay_use(self.lease.use, node.server, job.memory_alloc / 1024 * seconds)
         job.served += seconds
         job.run = -1
         where = (job.wf_id, job.fn_id, node.number, job.warm, outcome)
@@ -409,6 +414,15 @@ class ReferenceWorld:
         self.total_rent += steps * server.kind.hourly_rate * price * (self.lease.step / 3600)
         self.emit_lease(server, begin, end)
         self.set_timer(end, LEASE_END, server.number, self.end_lease, server, end)
+
+    def pay_use(self, use: PerUse, server: Server, gb_seconds: float) -> None:
+        """Runs are paid in the order of their ends, behind what is free."""
+        free = max(0.0, use.free_gb_seconds - self.gb_seconds)
+        price = max(0.0, gb_seconds - free) * dict(use.gb_second)[server.kind.architecture]
+        price += use.request if len(self.runs) >= use.free_requests else 0.0
+        self.gb_seconds += gb_seconds
+        region = server.kind.region
+        self.total_rent += price * (self.cluster.regions[region].price if region else 1.0)
 
     def end_lease(self, server: Server, end: float) -> None:
         if server.expiration != end:

@@ -38,7 +38,16 @@ SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]) | st.floats(0.0, 4.0)
 CORE_SPEEDS = st.sampled_from([1, 7, 1000, 1_000_000])
 
 
-LEASES = [Lease(), Lease(kind="always"), Lease(kind="always", charged=False)]
+PRICES = {"request": 0.5, "gb_second": {"x86_64": 3.0, "arm64": 2.0}}
+LEASES = [
+    Lease(),
+    Lease(kind="always"),
+    Lease(kind="always", charged=False),
+    Lease(kind="always", charged=False, use=PRICES),
+    Lease(
+        kind="always", charged=False, use={**PRICES, "free_requests": 2, "free_gb_seconds": 0.02}
+    ),
+]
 STEPS = st.sampled_from([60.0, 600.0, 3600.0])
 SLICES = st.sampled_from([2.0, 400.0, 1500.0])
 PAUSES = st.sampled_from([5.0, 30.0, 70.0, 700.0, 5000.0])
@@ -118,6 +127,7 @@ def clusters(draw: st.DrawFn) -> ClusterConfig:
                 cpu=draw(st.integers(1, 4)),
                 memory=draw(st.integers(4, 16)),
                 single_core_speed=draw(st.none() | CORE_SPEEDS),
+                architecture=draw(st.sampled_from(["x86_64", "arm64"])),
             )
             for index in range(draw(st.integers(1, 3)))
         ),

@@ -69,7 +69,7 @@ class LearnedScheduler(Scheduler):
             )
         self.name, self.kind, self.sha256 = name, "learned", policy.sha256
         self.order, self.fit, self.tiers = config.order, config.placement, config.memory_tiers
-        older = {"completion_weight": 0.0, "fairness_weight": 0.0}  # have no such weights
+        older = dict.fromkeys(("completion_weight", "fairness_weight", "carbon_weight"), 0.0)
         self.trained_for = {**older, **policy.description.objective}
         self.asked = config.asked(cluster)
         self._codes = CODES | {kind.name: ASIDE + 1 + at for at, kind in enumerate(self.asked)}

@@ -6,7 +6,7 @@ from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 from env.sim.declared.power import JOULES_PER_KWH
 from env.sim.events.carbon import intensity_at
-from env.sim.events.links import cross
+from env.sim.events.transfers import transfer_between_regions
 from env.sim.state.containers import declared_left
 
 
@@ -26,6 +26,7 @@ class GreedyCarbon(PlacementRule):
         seconds = declared_left(state.functions, function) / nodes["single_core_speed"]
         grams = seconds * of_region[state.servers["region"][nodes["server"]]] / JOULES_PER_KWH
         if len(state.links):
-            grams += [cross(state, function, node)[2] for node in range(len(nodes))]
+            own = range(len(nodes))
+            grams += [transfer_between_regions(state, function, node)[3] for node in own]
         finish = decision.rows["finish_time"]
         return decision.smallest(np.repeat(grams, len(finish) // len(grams)), finish)

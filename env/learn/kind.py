@@ -46,7 +46,7 @@ class Environments(NamedTuple):
     states: Any  # HANDLE (E,), of each `State`
     episodes: np.ndarray  # EPISODE (E,)
     choices: np.ndarray  # CHOICE (E,)
-    objective: np.ndarray  # float64 (E, 4), its weights as rewards count them
+    objective: np.ndarray  # float64 (E, 5), its weights as rewards count them
     first_node: np.ndarray  # int64 (E, T + 1), NUMA nodes of type t are first_node[env, t : t + 2]
     candidates: np.ndarray  # CANDIDATE (E, K, nodes); of the last tier alone if no agent chooses it
     scores: np.ndarray  # float64, as `candidates`, greedy scores

@@ -121,7 +121,7 @@ class Layout:
         self._made_of = config, objective, cluster, tenants, asked, see_future
         self.config, self.objective, self.tiers = config, objective, config.memory_tiers
         self._nodes = {kind.name: kind.count * kind.numa_nodes for kind in cluster.server_types}
-        self._features = NODE_FEATURES + REGION_FEATURES * cluster.counts_carbon
+        self._features = NODE_FEATURES + REGION_FEATURES * cluster.carbon_differs
         self._see_future = see_future
         others = (_asked_kind(kind, place) for place, kind in enumerate(asked))
         self.kinds = (*self._kinds(tenants), *others)

@@ -17,8 +17,7 @@ from env.score.reward import cost_ratio
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.power import JOULES_PER_KWH
-from env.sim.events.links import cross
-from env.sim.events.placing import transfer_over_links
+from env.sim.events.transfers import transfer_between_regions
 from env.sim.forecast.grid import intensities
 from env.sim.node.fit import need_of, short_of
 from env.sim.state.block import State
@@ -86,8 +85,7 @@ def fill(state: State, function: int, rows: np.ndarray, mask: np.ndarray) -> Non
         mask[region] = 1.0
         mean, now, ahead = intensities(state, region)
         row[FEATURE.intensity], row[FEATURE.intensity_ahead] = now, ahead
-        seconds, egress = transfer_over_links(state, function, node)
-        _, _, grams = cross(state, function, node)
+        seconds, _, egress, grams = transfer_between_regions(state, function, node)
         own_grams = core_seconds * state.regions[region].core_watts / JOULES_PER_KWH * mean
         row[FEATURE.transfer] = log_seconds(seconds)
         row[FEATURE.egress] = log_of(cost_ratio(egress, cost))

@@ -71,7 +71,7 @@ def trace_greedy(state: State, weights, candidates, scores, objective, cheapest,
 
     Args:
         state, weights, candidates, scores: as for `play_greedy`.
-        objective: float64 (4,), weights of J.
+        objective: float64 (5,), weights of J.
         cheapest: USD, see `cheapest_cost`.
         trace: out, float64 (D, 2), time and potential whenever a function is to start or a workflow
             to get tickets, then at time inf J; D is above the number of functions. What starts

@@ -29,6 +29,8 @@ def lower_bound(state: State, objective: Objective) -> float:
 
     Of calls it knows what was drawn, so the episode has to be over.
 
+    Carbon: 0. What is paid per use or for data between regions only adds to the cost.
+
     Transfers, contention and memory only add to both. Not covered are speeds that floor to 0 and
     are raised to 1 operation/s, which gives a node that much more than its capacity.
     """

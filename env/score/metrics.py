@@ -16,12 +16,13 @@ import numpy as np
 
 from env.base.errors import InputError
 from env.score.lower_bound import lower_bound, uncalled_work
-from env.score.reward import Objective, cheapest_cost, cost_ratio
+from env.score.reward import Objective, cheapest_cost, cost_ratio, emissions
 from env.sim.assembly.build import drawn_shares
 from env.sim.declared.power import Power
 from env.sim.events.carbon import carbon_of_servers
 from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State
+from env.sim.state.queue_records import CARBON
 from env.sim.state.records import FINISHED, NOT_CALLED
 
 Better = Literal["lower", "higher"] | None
@@ -73,7 +74,8 @@ class FinishedEpisode:
 
     @metric(
         "time_weight * slowdown + cost_weight * cost_ratio + completion_weight * completion + "
-        "fairness_weight * share_error"
+        "fairness_weight * share_error + carbon_weight * carbon / carbon of all work on the cores "
+        "that emit least on average"
     )
     def J(self) -> float:
         weights = self.objective
@@ -82,6 +84,7 @@ class FinishedEpisode:
             + weights.cost_weight * self.cost_ratio
             + weights.completion_weight * self.completion
             + weights.fairness_weight * float(share_error(self.state))
+            + float(emissions(self.state, weights.weights, len(self.state.arrivals), True))
         )
 
     @metric(
@@ -130,7 +133,7 @@ class FinishedEpisode:
     def carbon(self) -> float:
         if self.power is None:
             return np.nan
-        if self.total("counts_carbon"):
+        if self.state.options[0]["meters"] & CARBON:
             return float(carbon_of_servers(self.state, True))
         unpaid = float((self.unpaid_seconds * self.state.servers["watts"]).sum())
         return self.power.carbon(float(self.state.ledger["energy"].sum()) + unpaid)

@@ -1,10 +1,12 @@
 """The objective J and the shaped reward that adds up to it; metrics.py has what is reported.
 
 J = time_weight * mean slowdown + cost_weight * cost ratio + completion_weight * completion +
-fairness_weight * share error. The slowdown of a workflow is its flow time / its critical path at
-full speed; the cost ratio is rent / all work at the cheapest core-second of the cluster that is not
-free; completion is the mean flow time / the mean critical path, in which long workflows count for
-more; the share error is that of env/sim/queue/sharing.py, 0 where no tenant holds tickets.
+fairness_weight * share error + carbon_weight * carbon ratio. The slowdown of a workflow is its flow
+time / its critical path at full speed; the cost ratio is what is paid / all work at the cheapest
+core-second of the cluster that is not free; completion is the mean flow time / the mean critical
+path, in which long workflows count for more; the share error is that of env/sim/queue/sharing.py, 0
+where no tenant holds tickets; the carbon ratio is carbon / that of all work on the cores that emit
+least on average.
 """
 
 from __future__ import annotations
@@ -16,15 +18,16 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.errors import InputError
-from env.base.jit import compiled
+from env.base.jit import compiled, compiled_apart
 from env.base.schema import Strict, nothing_or
 from env.sim.assembly.build import check_workflows, drawn_shares
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.events.carbon import carbon_of_servers
 from env.sim.queue.sharing import share_error
 from env.sim.state.block import State
 
-TIME, COST, COMPLETION, FAIRNESS = range(4)
+TIME, COST, COMPLETION, FAIRNESS, CARBON = range(5)
 """Positions of weights."""
 
 # Less, and what is divided by J overflows.
@@ -39,6 +42,7 @@ class Objective(Strict):
     cost_weight: ObjectiveWeight
     completion_weight: ObjectiveWeight = 0.0
     fairness_weight: ObjectiveWeight = 0.0
+    carbon_weight: ObjectiveWeight = 0.0
 
     @property
     def weights(self) -> np.ndarray:
@@ -95,6 +99,32 @@ def cost_ratio(cost: float, cheapest: float):
     return cost / cheapest if cost != 0.0 else 0.0
 
 
+@compiled_apart
+def carbon_ratio(state: State, workflows: int, whole: bool):
+    """Carbon over that of the work of the first workflows, as drawn, where it emits least.
+
+    Args:
+        state: of an episode.
+        workflows: how many of those that arrive.
+        whole: whether leases count up to the end that is paid.
+    """
+    work = 0.0
+    for position in range(min(workflows, len(state.arrivals))):
+        drawn = state.arrivals[position].computation / state.cluster[0].single_core_speed
+        declared = state.templates[state.arrivals[position].template].work
+        work += drawn if drawn > 0.0 else declared
+    least = work * state.cluster[0].core_second_carbon
+    return cost_ratio(carbon_of_servers(state, whole), least)
+
+
+@compiled
+def emissions(state: State, weights: np.ndarray, workflows: int, whole: bool):
+    """What carbon adds to J so far; arguments as for `carbon_ratio`."""
+    if weights[CARBON] == 0.0:
+        return 0.0
+    return weights[CARBON] * carbon_ratio(state, workflows, whole)
+
+
 @compiled
 def lease_value(state: State):
     """USD paid for lease time that is still to come; 0 once all workflows have finished."""
@@ -117,7 +147,7 @@ def potential(state: State, weights: np.ndarray, cheapest):
     critical path, and rent counts as its hours pass, so the potential is `ideal` at the start and J
     at the end; the reward of a step is the fall of the potential, and an episode's undiscounted
     return is -(J - ideal). If the whole rent counted at once, a server that is rented for what is
-    to come would look like a loss until then.
+    to come would look like a loss until then; the carbon of leases counts likewise.
     """
     cluster = state.cluster[0]
     count = len(state.arrivals)
@@ -130,6 +160,7 @@ def potential(state: State, weights: np.ndarray, cheapest):
         + cost_ratio(weights[COST] * spent, cheapest)
         + weights[COMPLETION] * flow_time / cluster.declared_path
         + unfairness(state, weights)
+        + emissions(state, weights, count, cluster.finished_workflows == count)
     )
 
 
@@ -150,4 +181,5 @@ def arrived_objective(state: State, weights: np.ndarray):
     time = weights[TIME] * cluster.finished_slowdown / cluster.arrived
     completion = weights[COMPLETION] * cluster.finished_flow_time / cluster.arrived_path
     cost = cost_ratio(weights[COST] * cluster.total_rent, cheapest)
-    return time + cost + completion + unfairness(state, weights)
+    carbon = emissions(state, weights, cluster.arrived, True)
+    return time + cost + completion + unfairness(state, weights) + carbon

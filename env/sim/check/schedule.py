@@ -3,12 +3,13 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache, partial
-from operator import attrgetter
+from functools import cache, cached_property, partial
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
 from env.sim.declared.funding import Funding
+from env.sim.declared.power import MB_PER_GB
 from env.sim.episode.model import EdgeModel, EpisodeFile, Results, RunModel, ServerLeaseModel
 from env.sim.state.calls import calls
 
@@ -85,6 +86,29 @@ class Schedule:
         """Whether the source of an edge, once it ends, calls the target."""
         seed, probability = np.uint64(self.episode.options.seed), edge.probability or 1.0
         return bool(calls(seed, wf_id, edge.source, edge.target, probability))
+
+    @cached_property
+    def uses(self) -> Mapping[Server, float]:
+        """What the runs on each server pay per use (USD), those that end first the free ones."""
+        paid: dict[Server, float] = defaultdict(float)
+        requests, gb_seconds, places = 0, 0.0, list(self.cluster.places)
+        use = self.episode.options.lease.use
+        if use is None:
+            return paid
+        order = [
+            (run.end_time, run.outcome != "completed", places.index(run.place), run)
+            for run in self.results.runs
+            if run.outcome == "completed" or run.start_time < run.end_time
+        ]
+        for *_, run in sorted(order, key=itemgetter(0, 1, 2)):
+            more = run.memory_allocated_mb / MB_PER_GB * run.execution_time
+            billed = min(more, max(0.0, gb_seconds + more - use.free_gb_seconds))
+            kind = self.types[run.server_type]
+            price = billed * getattr(use.gb_second, kind.architecture)
+            price += use.request if requests >= use.free_requests else 0.0
+            paid[run.server] += price * self.cluster.price_of(kind)
+            requests, gb_seconds = requests + 1, gb_seconds + more
+        return paid
 
     def inputs(self, run: RunModel) -> list[tuple[RunModel, int]]:
         """Those of `predecessors` at its dispatch that have called a function."""

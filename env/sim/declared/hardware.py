@@ -40,8 +40,8 @@ from env.sim.declared.bounds import (
     ResourceName,
     Seconds,
 )
-from env.sim.declared.power import Amount, Power
-from env.sim.declared.regions import RegionTable, check_known, check_regions
+from env.sim.declared.power import JOULES_PER_KWH, Amount, Power
+from env.sim.declared.regions import Link, RegionTable, check_known
 
 CPU = "CPU"
 """The named resource of which a node has as much as cores; who needs none still runs on them."""
@@ -78,6 +78,7 @@ def _or(default: Any) -> BeforeValidator:
 
 CpuShare = Literal["equal", "tickets"]
 ResourceMode = Literal["today", "2019"]
+Architecture = Literal["x86_64", "arm64"]
 NodesOfServer = Annotated[int, Field(strict=True, ge=1, le=MOST_NODES_OF_A_SERVER)]
 Count = Annotated[int, Field(strict=True, ge=0, le=MOST_SERVERS)]
 
@@ -97,6 +98,7 @@ class ServerType(StrictRecord):
         labels: what rules may choose servers by, as `zone: a`.
         region: where they stand. Where a cluster has regions, a type without one stands in each of
             them: as many types, called NAME_REGION.
+        architecture: of its processors, by which a lease is paid per use.
 
     Raises:
         InputError: a value is out of range, or no file could have the name.
@@ -115,6 +117,7 @@ class ServerType(StrictRecord):
     )
     labels: dict[Name, str] = field(default_factory=dict, hash=False)
     region: Name | None = None
+    architecture: Architecture = "x86_64"
 
     @property
     def cores(self) -> int:
@@ -169,9 +172,12 @@ class ClusterConfig(StrictRecord):
     forecast_error: Amount = 0.0
 
     def __post_init__(self) -> None:
-        check_regions(self.regions, self.home)
-        for region in self.regions:
-            self.power_in(region)
+        check_known("home", () if self.home is None else (self.home,), self.regions)
+        for name, region in self.regions.items():
+            check_known(f"regions.{name}.links", region.links, self.regions)
+            self.power_in(name)
+            for other in self.regions:
+                self.link(name, other)
         object.__setattr__(self, "server_types", tuple(self._in_regions()))
         if not self.present_types:
             raise InputError("no servers, at least 1 is needed")
@@ -267,7 +273,11 @@ class ClusterConfig(StrictRecord):
 
     def rate_of(self, kind: ServerType) -> float:
         """USD per started hour of a server where it stands."""
-        return kind.hourly_rate * (self.regions[kind.region].price if kind.region else 1.0)
+        return kind.hourly_rate * self.price_of(kind)
+
+    def price_of(self, kind: ServerType) -> float:
+        """Factor on prices where it stands."""
+        return self.regions[kind.region].price if kind.region else 1.0
 
     def speed_of(self, kind: ServerType) -> int:
         """Operations per second of a core where it stands, at least 1."""
@@ -275,6 +285,24 @@ class ClusterConfig(StrictRecord):
         if not kind.region:
             return speed
         return max(1, round(speed * self.regions[kind.region].relative_performance))
+
+    @property
+    def start(self) -> str | None:
+        """The region from which clients call; None where there is none."""
+        return self.home or next(iter(self.regions), None)
+
+    def link(self, source: str | None, target: str | None) -> Link:
+        """What data meet from one region to another; within one it is the network of servers.
+
+        Raises:
+            InputError: neither region has it.
+        """
+        if source is None or target is None or source == target:
+            return Link(round_trip=0.0, bandwidth=self.network_bandwidth, egress=0.0)
+        given = self.regions[source].links.get(target) or self.regions[target].links.get(source)
+        if given is None:
+            raise InputError(f"regions.{source}.links.{target}: missing, all pairs need a link")
+        return given
 
     def power_in(self, region: str | None) -> Power | None:
         """What servers of a region draw; None where it is not known.
@@ -289,11 +317,6 @@ class ClusterConfig(StrictRecord):
             raise InputError(f"regions.{region}.power: found, but cluster.power is not")
         return validated(Power, {**dict(self.power), **given}, f"regions.{region}.power")
 
-    @property
-    def counts_carbon(self) -> bool:
-        """Whether it matters when and where energy is drawn, since hours or regions differ."""
-        return self.power is not None and len(self.power.by_hour) + len(self.regions) > 1
-
     def idle_watts(self, kind: ServerType) -> float:
         """W of a leased server on which nothing is at work; 0 where power is not known."""
         memory, power = kind.numa_nodes * kind.memory, self.power_in(kind.region)
@@ -306,6 +329,27 @@ class ClusterConfig(StrictRecord):
         Where servers stand in regions, that of each may be different.
         """
         return self.power.core_watts if self.power else 0.0
+
+    @property
+    def carbon_differs(self) -> bool:
+        """Whether the same energy emits more or less, by the hour or the region."""
+        return self.power is not None and (bool(self.regions) or len(self.power.by_hour) > 1)
+
+    @property
+    def core_second_carbon(self) -> float:
+        """gCO2e of a second of a core of reference speed where that emits least, but anything.
+
+        All cores of its server are at work, and the intensity is the mean over its hours. Carbon is
+        compared to it; 0 where power is not known.
+        """
+        grams = []
+        for kind in self.present_types:
+            if power := self.power_in(kind.region):
+                watts = self.idle_watts(kind) / kind.cores + power.core_watts
+                mean = sum(power.by_hour) / len(power.by_hour) * power.pue
+                speed_ratio = self.single_core_speed / self.speed_of(kind)
+                grams.append(watts / JOULES_PER_KWH * mean * speed_ratio)
+        return min((each for each in grams if each > 0.0), default=0.0)
 
     @property
     def largest_node_memory(self) -> int:

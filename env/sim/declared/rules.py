@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict
-from env.sim.declared.bounds import LONGEST, MOST_SERVERS
+from env.sim.declared.bounds import LONGEST, MOST_SERVERS, Rate, Whole
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Order, SharedOrder
@@ -49,6 +49,31 @@ class Autoscale(Strict):
     least: Annotated[int, Field(ge=0, le=MOST_SERVERS)]
 
 
+class ByArchitecture(Strict):
+    """USD of a GB-second, of 1024 MB."""
+
+    x86_64: Rate
+    arm64: Rate
+
+
+class PerUse(Strict):
+    """What a run pays when it ends, for memory times seconds (conf/lease/per_use.yaml)."""
+
+    request: Rate
+    gb_second: ByArchitecture
+    free_requests: Whole = 0
+    free_gb_seconds: Annotated[float, Field(ge=0, le=1e15)] = 0.0
+
+    def write(self, servers: np.ndarray, cluster: ClusterConfig) -> None:
+        """Fills in the prices of SERVER records."""
+        rows = [
+            (self.request * price, getattr(self.gb_second, kind.architecture) * price)
+            for kind, price in ((kind, cluster.price_of(kind)) for kind in cluster.server_types)
+        ]
+        prices = np.array(rows)[servers["type"]]
+        servers["request_price"], servers["gb_second_price"] = prices.T
+
+
 class Lease(Strict):
     """Config group `lease`: when a server is up and how it is paid (conf/lease explains each)."""
 
@@ -58,6 +83,18 @@ class Lease(Strict):
     charged: bool = True
     spot: Spot | None = None
     autoscale: Autoscale | None = None
+    use: PerUse | None = None
+
+    @model_validator(mode="after")
+    def _is_paid_in_one_way(self) -> Self:
+        if self.use is not None and (self.kind != "always" or self.charged):
+            raise ValueError("use: found, it needs kind 'always' and charged false")
+        return self
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is paid for servers."""
+        return self.kind == "always" and not self.charged and self.use is None
 
     def write(self, servers: np.ndarray, cluster: ClusterConfig) -> None:
         """Fills in which SERVER records are `absent` at time 0, and how they are paid."""
@@ -67,6 +104,8 @@ class Lease(Strict):
         servers["step_price"] = servers["hourly_rate"] * (self.step / HOUR)
         if self.spot is not None:
             servers["step_price"][self.spot.servers(cluster)] *= self.spot.price
+        if self.use is not None:
+            self.use.write(servers, cluster)
 
 
 HOURLY = Lease()
@@ -119,6 +158,10 @@ class Rules:
             options["tick"] = self.lease.autoscale.every
         always, charged = self.lease.kind == "always", self.lease.charged
         options["always_up"], options["charged"] = always, always and charged
+        if self.lease.use is not None:
+            options["meters"] = queue_records.USES
+            options["free_requests"] = self.lease.use.free_requests
+            options["free_gb_seconds"] = self.lease.use.free_gb_seconds
         if self.order is not None:
             options["queued"] = 1
             self.order.write(options[0])

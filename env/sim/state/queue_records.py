@@ -32,6 +32,9 @@ class Charged(IntEnum):
     dominant = 2
 
 
+CARBON: Final = 1  # as it is emitted, since hours or regions differ in it
+USES: Final = 2  # runs pay
+
 # How the world works (env/sim/declared/rules.py has the names).
 OPTIONS = np.dtype(
     [
@@ -62,6 +65,9 @@ OPTIONS = np.dtype(
         ("most_out_of_bounds", np.float64),
         ("forecast_margin", np.float64),
         ("forecast_order", np.int64, (3,)),  # (p, d, q) of the ARIMA model
+        ("meters", np.int64),  # bits of what is counted besides energy: CARBON, USES
+        ("free_requests", np.int64),  # that are not paid per use, and the next
+        ("free_gb_seconds", np.float64),
     ]
 )
 

@@ -74,6 +74,9 @@ FAILING = {
 }
 LOSING = FAILING | {"recovery": {"retries": 2, "data_durability": "server", "checkpoint": 10.0}}
 SPOT = {"trace": "conf/lease/spot_example.json", "share": 0.5, "price": 0.3, "notice": 30.0}
+REGIONS = ("cluster=aws_regions", *STUDY[1:])
+USE = {"request": 1e-4, "gb_second": {"x86_64": 1e-3, "arm64": 1e-3}, "free_requests": 5}
+PER_USE = {"kind": "always", "charged": False, "use": USE}
 WINDOW = "agents.workflow_window=5", "agents.relative_reward=true"
 COLD = "workload.container_cold_start=20.0"
 WORLDS: dict[str, dict[str, Any]] = {
@@ -87,6 +90,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "failing": placing(TINY, "hierarchical", **FAILING),
     "failing, data lost": choosing("placer", **QUEUED, **LOSING),
     "failing traces": tracing("queued", *with_queue("server_types")) | FAILING,
+    "regions": placing(REGIONS, "hierarchical", "objective=carbon", lease=PER_USE),
     "spot": placing(STUDY, "placer", lease={"kind": "hourly", "step": 60.0, "spot": SPOT}),
     "with gpus": with_gpu(placing(TINY, "placer", lease={"kind": "hourly", "step": 60.0})),
     "queue": choosing("queue", lease={"kind": "always", "charged": True}),

@@ -45,7 +45,7 @@ def play(env: ServerlessEnv, seed: int) -> tuple[dict[str, float], dict[str, flo
     return earned, metrics
 
 
-@pytest.mark.parametrize("objective", ["balanced", "cost"])
+@pytest.mark.parametrize("objective", ["balanced", "cost", "carbon"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("size", [TINY, STUDY], ids=["tiny", "study"])
 def test_every_agents_return_is_minus_j_less_the_time_weight(size, layout, objective):
@@ -53,10 +53,11 @@ def test_every_agents_return_is_minus_j_less_the_time_weight(size, layout, objec
     env = ServerlessEnv(config)
     returns, metrics = play(env, seed=5)
     weights = config["objective"]
-    assert metrics["J"] == pytest.approx(
-        weights["time_weight"] * metrics["slowdown"]
-        + weights["cost_weight"] * metrics["cost_ratio"]
+    terms = (
+        weights["time_weight"] * metrics["slowdown"],
+        weights["cost_weight"] * metrics["cost_ratio"],
     )
+    assert (metrics["J"] == pytest.approx(sum(terms))) == (objective != "carbon")
     for name in env.possible_agents:
         assert returns[name] == pytest.approx(-(metrics["J"] - weights["time_weight"]), abs=1e-6)
 

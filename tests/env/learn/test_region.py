@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,20 +11,19 @@ from pettingzoo.test import api_test
 
 from agents.baseline import BaselineConfig, ComposedScheduler
 from agents.learned.algorithms import build
-from agents.scheduler import Decision, Scheduler, play
+from agents.scheduler import Decision, play
 from env.base.errors import InputError
 from env.learn.aec import ServerlessAEC
-from env.learn.gym import SingleAgentEnv, SingleAgentVectorEnv
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv, register
 from env.learn.observation import NODE_FEATURES, REGION_FEATURES, write_nodes
-from env.learn.region import FEATURES, REGION, region_of
+from env.learn.region import FEATURES, region_of
 from env.learn.world import World
 from env.score.reward import Objective
 from env.sim.check.validate import violations
 from env.sim.declared.aside import Change
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.regions import Region, Regions
-from env.sim.declared.rules import DEFAULT_RULES, Rules
+from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import differences, replayed
@@ -51,16 +51,11 @@ BESIDE = (*WORLD, "agents=placer", "agents.region=true")
 
 
 def asking(
-    *templates: WorkflowTemplate,
-    times: Sequence[float] = (),
-    rules: Rules = DEFAULT_RULES,
-    changes: tuple[Change, ...] = (),
-    cluster=CLUSTER,
+    *templates: WorkflowTemplate, times: Sequence[float] = (), cluster=CLUSTER, **others: Any
 ) -> RawEnv:
-    """An episode in which the region is asked for."""
+    """An episode in which the region is asked for; `others` are fields of `Episode`."""
     workload = EpisodeWorkload(tuple(times) or (0.0,) * len(templates), templates)
-    asked = (region_of(cluster),)
-    return RawEnv.of(Episode(workload, cluster, rules, asked=asked, changes=changes), True)
+    return RawEnv.of(Episode(workload, cluster, asked=(region_of(cluster),), **others), True)
 
 
 def seen(env: RawEnv) -> list[dict[str, float]]:
@@ -79,18 +74,18 @@ def test_features_by_hand() -> None:
     in_a = {"intensity": 2 / 7, "intensity_ahead": 2 / 7, "core_price": 1.0, "core_speed": 1.0}
     in_b = {"intensity": 12 / 7, "intensity_ahead": 6 / 7, "core_price": 1 / 3, "core_speed": 0.5}
     hop = {"round_trip": 0.5, "transfer": np.log(1.5) / 8}
-    for row, expected in zip(
-        seen(env), (in_a | same | {"home": 1.0}, in_b | same | hop), strict=True
-    ):
-        assert row == pytest.approx(expected)
+    row_a, row_b = seen(env)
+    assert row_a == pytest.approx(in_a | same | {"home": 1.0})
+    assert row_b == pytest.approx(in_b | same | hop)
     env.answer(0)
     env.step(*A, 512)
     assert env.time == 100.0
     there = {"leased_cores": 1.0, "home": 1.0, "workflow_here": 0.5, "transfer": 0.002 / 8}
     moved = {"round_trip": 0.5, "transfer": np.log(21.5) / 8, "egress": np.log(2.8)}
     moved |= {"transfer_carbon": np.log(1 + 200 / 0.35)}
-    for row, expected in zip(seen(env), (in_a | same | there, in_b | same | moved), strict=True):
-        assert row == pytest.approx(expected, rel=2e-3)
+    row_a, row_b = seen(env)
+    assert row_a == pytest.approx(in_a | same | there, rel=2e-3)
+    assert row_b == pytest.approx(in_b | same | moved)
 
 
 def test_whoever_places_keeps_to_the_region() -> None:
@@ -116,11 +111,8 @@ def test_who_is_asked_for_and_among_which_regions() -> None:
     """
     third = Region(links={"a": OUT, "b": OUT})
     kind = replace(CLUSTER.server_types[0], name="small", region="c", memory=256)
-    cluster = replace(
-        CLUSTER,
-        regions=REGIONS | {"c": third},
-        server_types=(*CLUSTER.server_types, kind),
-    )
+    types, regions = (*CLUSTER.server_types, kind), REGIONS | {"c": third}
+    cluster = replace(CLUSTER, regions=regions, server_types=types)
     only, but = Regions(allowed=("a",)), Regions(disallowed=("b",))
     jobs = [
         functions(1_000, memory=memory, regions=(regions,))
@@ -155,20 +147,18 @@ def test_forecasts_err_as_much_as_is_declared() -> None:
     assert abs(np.corrcoef(drawn, errors(2))[0, 1]) < 0.05
 
 
-class Anywhere(Scheduler):
+class Anywhere(ComposedScheduler):
     """Takes regions at random, and places by a rule, of its own or of the engine."""
-
-    name, asked = "anywhere", (replace(REGION, rows=2),)
 
     def __init__(self, order: str) -> None:
         parts = {"placement": {"name": "worst_fit"}, "memory": {"name": "required"}}
-        rule = ComposedScheduler("rule", BaselineConfig(order={"name": order}, **parts))
-        self.order, self.fit, self._rule = rule.order, rule.fit, rule
+        super().__init__("anywhere", BaselineConfig(order={"name": order}, **parts))
+        self.asked = (region_of(CLUSTER),)
 
     def choose(self, decision: Decision) -> int:
         if decision.kind == "region":
             return int(decision.rng.choice(np.flatnonzero(decision.rows["feasible"])))
-        return self._rule.choose(decision)
+        return super().choose(decision)
 
 
 @pytest.mark.parametrize("order", ["submission", "fcfs", "sjf"])
@@ -212,15 +202,6 @@ def test_it_decides_in_every_form_of_environment(told, agents) -> None:
     register()  # commands in this process have left their Ray
     algorithm = build(config_of(SETTINGS["ppo"], config, ENV_NAME, ServerlessEnv), None)
     assert algorithm.train()["env_runners"]["num_env_steps_sampled"] > 0
-
-
-def test_one_environment_is_as_one_of_many() -> None:
-    config = world(*ALONE)
-    one, many = SingleAgentEnv(config), SingleAgentVectorEnv(config, 3)
-    one.reset(seed=1), many.reset(seed=1)
-    for _ in range(3):
-        own, all_own = one.step(1)[0], many.step([1] * 3)[0]
-        assert (all_own["item_features"][0] == own["item_features"]).all()
 
 
 @pytest.mark.long

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from env.base.errors import InputError
-from env.score.metrics import FinishedEpisode
-from env.score.reward import Objective
+from env.base.schema import validated
+from env.score.metrics import FinishedEpisode, episode_metrics
+from env.score.reward import Objective, arrived_objective, potential
 from env.sim.check.validate import violations
-from env.sim.declared.hardware import ClusterConfig, ServerType, cluster_from_config
+from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.power import Power
 from env.sim.declared.regions import Link, Region, Regions
@@ -19,7 +20,7 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.events.endings import take_down
-from env.sim.forecast.candidates import forecast_placements
+from env.sim.forecast.candidates import forecast_placements, update_finish_bounds
 from env.sim.node.fit import suits
 from env.sim.view.raw_env import RawEnv
 from tests.env.small import functions
@@ -151,6 +152,67 @@ def test_hours_differ_without_regions_too() -> None:
 ALONE = ClusterConfig(1_000, 1e12, 1e12, 1e9, (SERVER,), POWER)
 
 
+PRICES = {"request": 0.01, "gb_second": {"x86_64": 0.5, "arm64": 0.25}}
+
+
+@pytest.mark.parametrize(
+    ("free", "paid"),
+    [
+        # In `a` 0.5 GB for 100 s on x86: 0.01 + 25. In `b` for 1800 s on arm, times 1.5.
+        ({}, [25.01, 1.5 * (0.01 + 225)]),
+        # Free are the first run, all of its 50 GB-seconds and 100 of the 900 of the second one.
+        ({"free_requests": 1, "free_gb_seconds": 150.0}, [0.0, 1.5 * (0.01 + 200)]),
+    ],
+)
+def test_runs_pay_per_use_when_they_end(free: dict[str, Any], paid: list[float]) -> None:
+    """Nothing else is paid but egress; the forecast knows it before."""
+    kinds = (
+        replace(SERVER, region="a"),
+        replace(SERVER, name="arm", region="b", architecture="arm64"),
+    )
+    lease = Lease(kind="always", charged=False, use=PRICES | free)
+    cluster = replace(CLUSTER, server_types=kinds)
+    env = begun([0.0], [pair()], cluster, record=True, rules=Rules(lease=lease))
+    env.step("s", 0, 0, 512)
+    there = forecast_placements(env.state, 512)[1]
+    env.step("arm", 0, 0, 512)
+    assert env.state.ledger["rent"].tolist() == pytest.approx(paid)
+    assert env.total_rent == pytest.approx(sum(paid) + 0.18)
+    assert there["rent_increase"] == pytest.approx(paid[1] + 0.18)
+    document = checked(env).model_dump(by_alias=True)
+    document["expected"]["servers"][1]["rent"] += 0.01
+    found = violations(EpisodeFile.model_validate(document))
+    assert ["rent is" in line for line in found] == [True, True]
+
+
+def test_uses_are_paid_where_servers_are_not() -> None:
+    with pytest.raises(InputError, match="use: found, it needs kind 'always' and charged false"):
+        validated(Lease, {"kind": "always", "charged": True, "use": PRICES}, "lease")
+
+
+def test_the_carbon_ratio_compares_to_the_work_where_it_emits_least() -> None:
+    """1000 s in `a` emit 7 W at 100 g, and 3 W up to the end of the hour.
+
+    A core-second is 7 J at 100 g in `a`; in `b` it takes twice as long, at PUE 2 and 150 g.
+    Rewards see the lease as its hours pass: at 500 s, where the next arrives, it emits 3 W so far.
+    """
+    only = Objective(time_weight=1, cost_weight=0, carbon_weight=2)
+    env = begun([0.0, 500.0], [functions(600_000, memory=512)] * 2, CLUSTER)
+    env.step(*A, 512)
+    update_finish_bounds(env.state)
+    core_second = 7 / 3.6e6 * 100
+    least = 1200 * core_second
+    assert CLUSTER.core_second_carbon == pytest.approx(core_second)
+    so_far = potential(env.state, only.weights, 1.0) - 1.0
+    assert so_far == pytest.approx(2 * 3 * 500 / 3.6e6 * 100 / least)
+    env.step(*A, 512)
+    metrics = episode_metrics(env.state, only, POWER)
+    emitted = (3 * 3600 + 4 * 1200) / 3.6e6 * 100
+    assert metrics["carbon"] == pytest.approx(emitted)
+    assert metrics["J"] == pytest.approx(metrics["slowdown"] + 2 * emitted / least)
+    assert arrived_objective(env.state, only.weights) == pytest.approx(metrics["J"])
+
+
 def where(template: WorkflowTemplate, rules: Rules = DEFAULT_RULES) -> RawEnv:
     return begun([0.0], [template], CLUSTER, record=True, rules=rules)
 
@@ -254,26 +316,3 @@ def test_a_function_must_fit_where_it_may_run() -> None:
         InputError, match="function 0 needs 2000 MB, no NUMA node where it may run has"
     ):
         begun([0.0], [functions(1, memory=2000, regions=(Regions(allowed=("b",)),))], cluster)
-
-
-def test_a_region_is_one_entry_of_a_table() -> None:
-    keys = {
-        "single_core_speed_ops_per_s": 1_000,
-        "same_node_bandwidth_bytes_per_s": 1e12,
-        "between_nodes_of_one_server_bandwidth_bytes_per_s": 1e12,
-        "between_servers_bandwidth_bytes_per_s": 1e9,
-        "power": POWER.model_dump(),
-        "regions": {name: region.model_dump() for name, region in REGIONS.items()},
-        "transfer_kwh_per_gb": 0.5,
-        "server_types": {
-            "s": {
-                "server_count": 1,
-                "hourly_rate": 0.36,
-                "cold_start_latency": 0.0,
-                "numa_nodes_per_server": 1,
-                "cores_per_numa_node": 1,
-                "memory_mb_per_numa_node": 1024,
-            }
-        },
-    }
-    assert cluster_from_config(keys, "cluster") == CLUSTER
