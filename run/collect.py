@@ -1,8 +1,9 @@
-"""Fills tables of regions: `python -m run.collect FILE.duckdb COLLECTOR INPUT...`.
+"""Fills tables of regions and workflows: `python -m run.collect FILE.duckdb COLLECTOR INPUT...`.
 
 provider FOLDER [REGION ...]  regions, prices and power; first of all, as it makes the file
 carbon REGION=FILE ...        carbon intensities, forecast for the day from --at on
 performance FOLDER            latencies between regions
+workflow EPISODE ...          episode files, whose time 0 is --at
 """
 
 import sys
@@ -18,6 +19,7 @@ from env.base.schema import one_line, validated
 from env.tables.collectors.carbon import carbon_rows
 from env.tables.collectors.performance import performance_rows
 from env.tables.collectors.provider import provider_rows
+from env.tables.collectors.workflow import workflow_rows
 from env.tables.settings import CollectorSettings
 from env.tables.tables import Tables
 from run.command import CONF
@@ -26,6 +28,7 @@ COLLECTORS = {
     "provider": provider_rows,
     "carbon": carbon_rows,
     "performance": performance_rows,
+    "workflow": workflow_rows,
 }
 
 

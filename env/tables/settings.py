@@ -23,6 +23,7 @@ class CollectorSettings(Strict):
     """Regions and the numbers that no data state."""
 
     regions: dict[Key, Region]
+    home: Key
     request: Amount
     free_requests: Amount
     free_gb_seconds: Amount

@@ -1,15 +1,20 @@
 """The command that fills tables: what each collector makes of small files, and what is refused."""
 
 import gzip
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from env.sim.declared.hardware import ServerType
+from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tables.collectors.carbon import distance, next_day
 from env.tables.tables import AVAILABLE, FILLED_BY, Rows, Tables
 from run.collect import main
+from tests.env.small import cluster_of
+from tests.episodes import GOLDEN, begun, written
 
 EAST, GERMANY = "aws:us-east-1", "aws:eu-central-1"
 BEGIN = datetime(2023, 7, 2, 5)
@@ -50,19 +55,47 @@ aws:eu-central-1,aws:us-east-1,4e9
 
 @pytest.fixture(autouse=True)
 def folder(elsewhere: Path) -> Path:
-    """The files."""
+    """The files, and an episode."""
     for name, text in FILES.items():
         if name == "interregion_throughput.csv":
             (elsewhere / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
         else:
             (elsewhere / name).write_text(text)
+    episode(elsewhere / "episode.json", EAST, GERMANY)
     return elsewhere
+
+
+def episode(path: Path, *regions: str) -> Path:
+    """Two workflows of Start, 10 s, that calls Resize, 20 s, on the next server, and never Mail.
+
+    The second one comes after a day.
+    """
+    chances = np.array([np.nextafter(1.0, 0.0), 1e-300])
+    template = WorkflowTemplate(
+        "thumbnails",
+        [10_000, 20_000, 1_000],
+        [1, 1, 1],
+        [1, 1, 1],
+        [(0, 1), (0, 2)],
+        [3_000_000_000, 7],
+        function_names=("Start", "Resize", "Mail"),
+        probability=chances,
+    )
+    servers = [
+        ServerType(str(at), 1, 3.6, 0.0, 1, 4, 100, labels={"region": region})
+        for at, region in enumerate(regions)
+    ]
+    env = begun([0.0, 86_400.0], [template] * 2, cluster_of(*servers), record=True)
+    while (function := env.current_function) is not None:
+        env.step(str(function.fn_id), 0, 0, 1)
+    return written(env, path)
 
 
 INPUTS = {
     "provider": [".", EAST, GERMANY],
     "carbon": [f"{EAST}=", f"{GERMANY}=de.csv", "aws:not-available=none.csv"],
     "performance": ["."],
+    "workflow": ["episode.json"],
 }
 
 
@@ -147,6 +180,44 @@ def test_latencies_between_regions() -> None:
     assert (latency[EAST]["average_latency"], latency[EAST]["seconds_per_gb"]) == (0.004, 1.0)
 
 
+def test_runs_of_a_workflow() -> None:
+    """10 s, 3 GB at 1 GB/s to another region, 20 s."""
+    tables = collected("workflow")
+    summary = tables["workflow_summary_table"]["thumbnails"]
+    assert summary["last_sync_time"] == "2023-07-10 05:00:33,000000+0000"
+    log = summary["logs"][1]
+    assert (log["start_time"], log["runtime"]) == ("2023-07-10 05:00:00,000000+0000", 33)
+    assert log["start_hop_destination"] == {"provider": "aws", "region": "us-east-1"}
+    call = {"invoked": 2, "non_executions": 0, "invocation_probability": 1.0}
+    never = {"invoked": 0, "non_executions": 2, "invocation_probability": 0.0}
+    assert tables["workflow_instance_table"]["thumbnails"] == {
+        "workflow_runtime_samples": [33, 33],
+        "daily_invocation_counts": {"2023-07-09+0000": 1, "2023-07-10+0000": 1},
+        "start_hop_summary": {EAST: {"0.0": [0, 0]}},
+        "instance_summary": {
+            "Start": {
+                "invocations": 2,
+                "executions": {EAST: [10, 10]},
+                "to_instance": {
+                    "Resize": {**call, "regions_to_regions": {EAST: {GERMANY: {"3.0": [3, 3]}}}},
+                    "Mail": {**never, "regions_to_regions": {}},
+                },
+            },
+            "Resize": {"invocations": 2, "executions": {GERMANY: [20, 20]}, "to_instance": {}},
+        },
+    }
+
+
+def test_runs_elsewhere_are_left_out_of_the_summary(folder: Path) -> None:
+    episode(folder / "elsewhere.json", EAST, "aws:not-available")
+    collected("workflow")
+    assert collect("workflow", "elsewhere.json") == 0
+    tables = contents()
+    assert len(tables["workflow_summary_table"]["thumbnails"]["logs"]) == 4
+    summary = tables["workflow_instance_table"]["thumbnails"]
+    assert summary["workflow_runtime_samples"] == [33, 33]
+
+
 @pytest.mark.parametrize("collector", INPUTS)
 def test_twice_is_as_once(collector: str) -> None:
     once = collected(collector)
@@ -168,12 +239,14 @@ def test_twice_is_as_once(collector: str) -> None:
         (f"carbon {EAST}=", f"region '{GERMANY}' has no file, '{GERMANY}=' would take 475 g"),
         (f"carbon {EAST}= {GERMANY}=short.csv", "short.csv: line 2: hour 2023-07-02T05"),
         ("performance none", "none/interregion_throughput.csv.gz: no such file"),
+        ("workflow unnamed.json", "unnamed.json: no workflow that has a name has finished"),
     ],
 )
 def test_a_collector_that_fails_leaves_the_tables_as_they_were(
     command: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "short.csv").write_text("date,hour,ci\n2023-07-09,04:00,1\n")
+    shutil.copy(GOLDEN[0], folder / "unnamed.json")
     for each in INPUTS:
         assert collect(each) == 0
     before = contents()

@@ -20,10 +20,11 @@ EARTH_RADIUS: Final = 6371.0
 def carbon_rows(
     tables: Tables, inputs: Sequence[str], settings: CollectorSettings, now: datetime
 ) -> dict[str, Rows]:
-    """From REGION=FILE for each region; REGION= alone takes the intensity that stands for no data.
+    """Reads REGION=FILE for each region; REGION= without a file says that there are no data.
 
-    Beside the document's fields are the forecast by hour of the day, `hourly`, of which
-    `carbon_intensity` is the mean, and distances in km, as published code has.
+    The document's fields, and in addition the forecast by hour of the day (UTC), `hourly`, of which
+    `carbon_intensity` is the mean, and distances, which published code has. Data on their way emit
+    by the mean intensity of both ends.
     """
     regions, hour = tables.rows(AVAILABLE), np.datetime64(now.replace(tzinfo=None), "h")
     files = dict(each.partition("=")[::2] for each in inputs)

@@ -15,10 +15,10 @@ BITS_PER_GB: Final = 8e9
 def performance_rows(
     tables: Tables, inputs: Sequence[str], settings: CollectorSettings, now: datetime
 ) -> dict[str, Rows]:
-    """From a folder; a latency is a round trip.
+    """Reads a folder. Latencies are round trips, as in published code.
 
-    Beside the document's fields is `seconds_per_gb`, by the throughput that arrives; within a
-    region, where it is not measured, by the largest from there.
+    The document's fields, and in addition `seconds_per_gb` at the throughput that arrives. Within a
+    region, where it is not measured, it is the largest from there.
     """
     regions, folder, rows = tables.rows(AVAILABLE), Path(inputs[0]), {}
     path = folder / "interregion_throughput.csv.gz"

@@ -18,10 +18,10 @@ GB_SECOND: Final = 1000 * 1024 / 128
 def provider_rows(
     tables: Tables, inputs: Sequence[str], settings: CollectorSettings, now: datetime
 ) -> dict[str, Rows]:
-    """From a folder, and the available regions; all of the settings if none is named.
+    """Reads a folder; more inputs are the available regions, without them all of the settings.
 
-    Beside the document's fields are what each other region costs to reach, `to_region`, of which
-    `provider_data_transfer` is the most, and the power of a vCPU that idles and of one at work.
+    The document's fields, and in addition what data to each other region cost, `to_region`, of
+    which `provider_data_transfer` is the most, and the power of an idle and of a busy vCPU.
     """
     folder, keys = Path(inputs[0]), inputs[1:] or [*settings.regions]
     for key in keys:
