@@ -171,8 +171,7 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
         region = schedule.types[run.server_type].region
         transfer += cluster.link(cluster.start, region).round_trip
     for before, data_bytes in schedule.inputs(run):
-        transfer += _link(schedule, before, run).round_trip
-        transfer += data_bytes / _bandwidth(schedule, before, run)
+        transfer += transfer_seconds(schedule, before, run, data_bytes)
     yield from check_close(f"{run}: data_transfer_time", run.data_transfer_time, transfer)
     ready = max(up, run.dispatch_time) + cold + transfer
     if not close(run.start_time, ready):
@@ -180,6 +179,14 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
             yield f"{run}: starts at {run.start_time}, it is ready at {ready}"
         elif run.start_time not in ends:
             yield f"{run}: ready at {ready}, at {run.start_time} no container makes room"
+
+
+def transfer_seconds(
+    schedule: Schedule, source: RunModel, target: RunModel, data_bytes: int
+) -> float:
+    """What data take from the NUMA node of a run to that of another one."""
+    round_trip = _link(schedule, source, target).round_trip
+    return round_trip + data_bytes / _bandwidth(schedule, source, target)
 
 
 def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:
