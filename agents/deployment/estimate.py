@@ -80,23 +80,26 @@ def play(
     total = squares = 0.0
     for start in range(0, most, batch):
         stop = min(start + batch, most)
-        out[:, start:stop] = 0.0
+        now = slice(start, stop)
+        runtime, cost, carbon = out[RUNTIME, now], out[COST, now], out[CARBON, now]
+        out[:, now] = 0.0
         for node in order:
-            ends[node, start:stop] = 0.0
+            end = ends[node, now]
+            end[:] = 0.0
             for edge in range(incoming[node], incoming[node + 1]):
-                caller, (usd, grams) = source[edge], of_moves[edge]
-                for at in range(start, stop):
-                    arrival = ends[caller, at] + taken[edge, at] * moves[edge, at]
-                    ends[node, at] = max(ends[node, at], arrival)
-                    out[COST, at] += taken[edge, at] * gigabytes[edge, at] * usd
-                    out[CARBON, at] += taken[edge, at] * gigabytes[edge, at] * grams
+                begun, (usd, grams) = ends[source[edge], now], of_moves[edge]
+                made, move, size = taken[edge, now], moves[edge, now], gigabytes[edge, now]
+                for at in range(len(end)):
+                    end[at] = max(end[at], begun[at] + made[at] * move[at])
+                    cost[at] += made[at] * size[at] * usd
+                    carbon[at] += made[at] * size[at] * grams
             request, usd, grams = of_runs[node]
-            for at in range(start, stop):
-                seconds = runs[node, at]
-                ends[node, at] = ran[node, at] * (ends[node, at] + seconds)
-                out[RUNTIME, at] = max(out[RUNTIME, at], ends[node, at])
-                out[COST, at] += ran[node, at] * (request + seconds * usd)
-                out[CARBON, at] += ran[node, at] * seconds * grams
+            run, all_ran = runs[node, now], ran[node, now]
+            for at in range(len(end)):
+                end[at] = all_ran[at] * (end[at] + run[at])
+                runtime[at] = max(runtime[at], end[at])
+                cost[at] += all_ran[at] * (request + run[at] * usd)
+                carbon[at] += all_ran[at] * run[at] * grams
         for at in range(start, stop):
             total += out[ranked, at]
             squares += out[ranked, at] ** 2

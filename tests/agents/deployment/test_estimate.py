@@ -42,20 +42,21 @@ def row(table: str, **values: Any) -> dict[str, Any]:
 
 def test_a_chain_at_home_and_away() -> None:
     calls = {"a": {"b": moved({HOME: {HOME: {"1.0": [2.0]}, NEAR: {"1.0": [3.0]}}})}}
-    rows = {FAR: {"relative_performance": 2.0}}
+    far = {"average_latency": 1.0, "tail_latency": 1.0, "seconds_per_gb": 10.0}
+    latency = {"transmission_latency": {region: far for region in (HOME, NEAR, FAR)}}
+    rows = {HOME: latency, FAR: {"relative_performance": 2.0}}
     measured = {"a": {HOME: [10.0]}, "b": {HOME: [20.0], NEAR: [5.0]}}
     tables = tables_of(measured, calls, performance_region_table=rows)
-    rates = {"bandwidth": 1e8, "transfer_kwh_per_gb": 0.01}
-    made = inputs(CHAIN, tables, **rates)
+    made = inputs(CHAIN, tables, transfer_kwh_per_gb=0.01)
     at_home = estimated(made, 0, 0).mean
     assert at_home == pytest.approx([0.5 + 10 + 2 + 20, 0.4 + 30, 30 * 300])
     near = estimated(made, 0, 1).mean
     grams = 10 * 300 + 5 * 150 + 0.01 * (300 + 150) / 2
     assert near == pytest.approx([0.5 + 10 + 3 + 5, 0.4 + 15 + 0.02, grams])
-    # Not measured: 1 s of latency and 1 GB at 0.1 GB/s; twice the performance.
-    far = estimated(made, 0, 2).mean
+    # Not measured: 1 s of latency and 10 s for a GB; twice the performance.
+    away = estimated(made, 0, 2).mean
     grams = 10 * 300 + 10 * 100 + 0.01 * (300 + 100) / 2
-    assert far == pytest.approx([0.5 + 10 + 1 + 10 + 10, 0.4 + 20 + 0.09, grams])
+    assert away == pytest.approx([0.5 + 10 + 1 + 10 + 10, 0.4 + 20 + 0.09, grams])
     arm = estimated(inputs(CHAIN, tables, architecture="arm64"), 0, 0).mean
     assert arm[COST] == pytest.approx(0.2 + 15)
 
@@ -78,7 +79,7 @@ def test_energy_of_executions() -> None:
 def test_constants_of_the_published_code() -> None:
     """Conformance 22; at half load a vCPU has 2.12 W, the average of the document's example."""
     constants = {"min_cpu_power": 0.00074, "max_cpu_power": 0.0035, "pue": 1.11, "cfe": 0.0}
-    given = constants | {"average_memory_power": 0.0003725}
+    given = constants | {"average_memory_power": 0.0003725, "average_cpu_power": 9.0}
     settings = settings_with(memory_per_vcpu=1024)
     found = kwh_per_s(given, np.array([2048]), settings) * 410
     assert found == pytest.approx((2 * 0.00212 + 2 * 0.0003725) * 1.11 * 410 / 3600)
