@@ -68,9 +68,9 @@ class PlanCommand(Strict):
 
 
 def table_of(plan: DeploymentPlan) -> Table:
-    """A row for each plan of the day: where nodes run, how all runs compare with all at home."""
-    named = f"{plan.workflow_name} {plan.workflow_version} until {plan.expiry_time:%F %R} UTC"
-    title = f"{named}; averages beside home, where {plan.home_share:.0%} of runs stay"
+    """By hour where nodes run; means of all runs, also those at home, beside means at home."""
+    until = f"{plan.expiry_time:%F %R} UTC"
+    title = f"{plan.workflow_name} {plan.workflow_version} until {until}, beside home"
     table = Table("hour", "regions", *METRICS, title=title)
     for hour, placement in plan.hours.items():
         here, home = placement.current_deployment, placement.home_deployment

@@ -94,7 +94,9 @@ def test_carbon_of_incoming_data(region: int, settings: Any, intensity: float) -
     hop = {HOME: {"10.0": [1.0]}}
     tables = tables_of({"a": {HOME: [0.0]}}, start_hop=hop, carbon_region_table=grids)
     made = inputs(ONE, tables, transfer_kwh_per_gb=0.001, **settings)
-    assert estimated(made, region).mean[CARBON] == pytest.approx(10 * 0.001 * intensity)
+    found = estimated(made, region).mean
+    assert found[CARBON] == pytest.approx(10 * 0.001 * intensity)
+    assert found[COST] == pytest.approx(0.2)  # what comes from clients has no egress
 
 
 def test_cost_of_egress_and_executions() -> None:
@@ -170,10 +172,12 @@ def test_a_synchronization_node_waits_for_all_callers() -> None:
 
 
 def test_conditional_calls_are_drawn() -> None:
-    measured = {"a": {HOME: [0.0]}, "b": {HOME: [100.0]}}
-    made = inputs(workflow(("a", "b", 0.3), size=0), tables_of(measured))
-    found = estimated(made, 0, 0, tolerance=0.0, most_samples=50_000)
-    assert found.mean[CARBON] == pytest.approx(0.3 * 30_000, rel=0.02)
+    """c runs where b does, which is called three times in ten."""
+    measured = {"a": {HOME: [0.0]}, "b": {HOME: [100.0]}, "c": {HOME: [200.0]}}
+    given = workflow(("a", "b", 0.3), ("b", "c", 1.0), nodes="abc", size=0)
+    made = inputs(given, tables_of(measured))
+    found = estimated(made, 0, 0, 0, tolerance=0.0, most_samples=50_000)
+    assert found.mean[CARBON] == pytest.approx(0.3 * 90_000, rel=0.02)
 
 
 def test_measured_sizes_are_drawn_and_the_nearest_counts() -> None:
