@@ -19,7 +19,7 @@ from env.sim.declared.ordering import FirstCome
 
 
 class Rule(Strict):
-    """A part of a baseline.
+    """A part of a baseline, or a solver of deployment plans.
 
     Attributes:
         name: what YAML calls it: that of its file, where its class gives no other.

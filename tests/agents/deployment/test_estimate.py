@@ -172,10 +172,13 @@ def test_a_synchronization_node_waits_for_all_callers() -> None:
 
 
 def test_conditional_calls_are_drawn() -> None:
-    """c runs where b does, which is called three times in ten."""
+    """c runs where b does, which is called three times in ten.
+
+    b calls it by its code, whatever was measured.
+    """
     measured = {"a": {HOME: [0.0]}, "b": {HOME: [100.0]}, "c": {HOME: [200.0]}}
-    given = workflow(("a", "b", 0.3), ("b", "c", 1.0), nodes="abc", size=0)
-    made = inputs(given, tables_of(measured))
+    given = workflow(("a", "b", 0.3), ("b", "c", 1.0), nodes="acb", size=0)
+    made = inputs(given, tables_of(measured, {"b": {"c": moved({}, 0.5)}}))
     found = estimated(made, 0, 0, 0, tolerance=0.0, most_samples=50_000)
     assert found.mean[CARBON] == pytest.approx(0.3 * 90_000, rel=0.02)
 
@@ -193,9 +196,13 @@ def test_measured_sizes_are_drawn_and_the_nearest_counts() -> None:
 
 
 def test_draws_are_common_to_all_plans() -> None:
-    """A region that is half as fast takes twice as long in every sample, however few there are."""
-    rng = np.random.default_rng(0)
-    measured = {name: {HOME: rng.lognormal(size=50).tolist()} for name in "ab"}
+    """A region that is half as fast takes twice as long in every sample, however few there are.
+
+    That of a follows from its performance; that of b was measured, in another order.
+    """
+    times = np.random.default_rng(0).lognormal(size=50)
+    measured = {"a": {HOME: times.tolist()}, "b": {HOME: times.tolist()}}
+    measured["b"][NEAR] = (2 * times[::-1]).tolist()
     slow = {NEAR: {"relative_performance": 0.5, "transmission_latency": {}}}
     tables = tables_of(measured, start_hop={HOME: {"0": [0.0]}}, performance_region_table=slow)
     for rows in tables["performance_region_table"].values():
