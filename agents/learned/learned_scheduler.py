@@ -62,6 +62,8 @@ class LearnedScheduler(Scheduler):
         config = validated(AgentsConfig, agents, where)
         if config.queue is not None and not queued:
             raise InputError(f"policy: {folder} has an agent `queue`, it needs dispatch=queued")
+        if config.layout == "asked" and not queued:
+            raise InputError(f"policy: {folder} has no agent that places, it needs dispatch=queued")
         if config.tenants is not None and not (queued and tenants):
             raise InputError(
                 f"policy: {folder} has agents of tenants, it needs dispatch=queued and "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.assembly.region_records import GB, region_arrays
+from env.sim.assembly.region_records import region_arrays
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays, region_masks
 from env.sim.declared.rules import DEFAULT_RULES
@@ -21,7 +21,7 @@ from env.sim.node.projection import reset_node
 from env.sim.queue.central_queue import reset_queue
 from env.sim.state import change_records, records
 from env.sim.state.block import CHANGING, TABLES, State
-from env.sim.state.records import HOUR, IN_SERVICE, INF, NONE, TICK
+from env.sim.state.records import GB, HOUR, IN_SERVICE, INF, NONE, TICK
 from env.sim.state.timers import set_timer
 from env.sim.state.tournament import reset_tree
 

@@ -6,9 +6,7 @@ import numpy as np
 
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.state import records
-
-GB = 1e9
-"""Bytes of a GB of which egress is charged."""
+from env.sim.state.records import GB
 
 
 def region_arrays(config: ClusterConfig) -> dict[str, np.ndarray]:

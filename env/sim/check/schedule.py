@@ -9,9 +9,9 @@ from operator import attrgetter, itemgetter
 import numpy as np
 
 from env.sim.declared.funding import Funding
-from env.sim.declared.power import MB_PER_GB
 from env.sim.episode.model import EdgeModel, EpisodeFile, Results, RunModel, ServerLeaseModel
 from env.sim.state.calls import calls
+from env.sim.state.records import MB_PER_GB
 
 Function = tuple[int, int]
 """(workflow, function)."""

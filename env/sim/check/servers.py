@@ -11,10 +11,8 @@ from env.sim.check.schedule import Place, Schedule, Server
 from env.sim.declared.regions import ANYWHERE, Link, permitted_regions
 from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel
-from env.sim.state.records import HOUR
+from env.sim.state.records import GB, HOUR
 
-GB = 1e9
-"""Bytes of a GB of which egress is charged."""
 SAME = 1e-6
 """Steps of a lease: less is rounding."""
 

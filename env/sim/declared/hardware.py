@@ -40,8 +40,9 @@ from env.sim.declared.bounds import (
     ResourceName,
     Seconds,
 )
-from env.sim.declared.power import JOULES_PER_KWH, Amount, Power
+from env.sim.declared.power import Amount, Power
 from env.sim.declared.regions import Link, RegionTable, check_known
+from env.sim.state.records import JOULES_PER_KWH
 
 CPU = "CPU"
 """The named resource of which a node has as much as cores; who needs none still runs on them."""
@@ -97,7 +98,7 @@ class ServerType(StrictRecord):
         resources: of one NUMA node, by name (env/sim/declared/resources.py).
         labels: what rules may choose servers by, as `zone: a`.
         region: where they stand. Where a cluster has regions, a type without one stands in each of
-            them: as many types, called NAME_REGION.
+            them: as many types, called NAME_REGION, with - for a colon.
         architecture: of its processors, by which a lease is paid per use.
 
     Raises:
@@ -207,7 +208,8 @@ class ClusterConfig(StrictRecord):
                 yield kind
                 continue
             for region in self.regions:
-                yield replace(kind, name=f"{kind.name}_{region}", region=region)
+                name = f"{kind.name}_{region}".replace(":", "-")  # which no policy may have
+                yield replace(kind, name=name, region=region)
 
     def has_ids(self, name: str) -> bool:
         """Whether the units of a named resource have ids."""

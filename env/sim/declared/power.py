@@ -5,9 +5,7 @@ from typing import Annotated, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from env.base.schema import Strict
-
-MB_PER_GB = 1024
-JOULES_PER_KWH = 3.6e6
+from env.sim.state.records import JOULES_PER_KWH, MB_PER_GB
 
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 Intensity = Annotated[

@@ -8,9 +8,7 @@ from __future__ import annotations
 from env.base.jit import compiled, compiled_apart
 from env.sim.state.block import State
 from env.sim.state.queue_records import CARBON
-from env.sim.state.records import HOUR, INF
-
-JOULES_PER_KWH = 3.6e6
+from env.sim.state.records import HOUR, INF, JOULES_PER_KWH
 
 
 @compiled

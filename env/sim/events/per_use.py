@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.declared.power import MB_PER_GB
 from env.sim.events.carbon import emit_work
 from env.sim.state.block import State
 from env.sim.state.queue_records import USES
-from env.sim.state.records import COMPLETED
+from env.sim.state.records import COMPLETED, MB_PER_GB
 
 
 @compiled

@@ -11,6 +11,9 @@ import numpy as np
 INF: Final = np.inf
 NONE: Final = -1
 HOUR: Final = 3600.0
+JOULES_PER_KWH: Final = 3.6e6
+MB_PER_GB: Final = 1024
+GB: Final = 1e9  # bytes, as egress is charged
 # 32 years in seconds: float64 still tells moments 1e-7 s apart.
 LONGEST: Final = 1e9
 RECYCLED: Final = -2  # slot of a workflow that has ended and given its slot to another

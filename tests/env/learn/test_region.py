@@ -217,6 +217,9 @@ def test_it_is_trained_and_plays_in_evaluate(in_process, told) -> None:
     episode = read_episode("run/episodes/trained_0_0000.json")
     assert any(flow.chosen_regions for flow in episode.workflows) and violations(episode) == []
     assert differences(replayed(episode), episode.expected) == []
+    if told is ALONE:
+        done = evaluate(*world_of[:-1], "policy=trained")
+        assert "has no agent that places, it needs dispatch=queued" in done.err
 
 
 def test_a_cluster_without_regions_has_nothing_to_choose() -> None:

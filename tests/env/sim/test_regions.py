@@ -66,6 +66,8 @@ def test_a_type_without_a_region_stands_in_each() -> None:
     assert [cluster.rate_of(each) for each in cluster.server_types] == [0.36, 0.54, 0.54]
     # 1.5 operations a second are 2: halves go to the even number.
     assert [cluster.speed_of(each) for each in cluster.server_types] == [1_000, 500, 2]
+    named = replace(CLUSTER, regions={"aws:a": Region()}, server_types=(SERVER,))
+    assert [each.name for each in named.server_types] == ["s_aws-a"]
     assert replace(cluster, home="b").server_types == cluster.server_types
     assert replace(cluster, regions={}, server_types=(SERVER,)).server_types == (SERVER,)
 
