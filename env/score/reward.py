@@ -95,8 +95,8 @@ def check_rates(cluster: ClusterConfig) -> None:
 
 @compiled
 def cost_ratio(cost: float, cheapest: float):
-    """A cost over the cheapest possible; 0 where nothing is paid, as where all servers are free."""
-    return cost / cheapest if cost != 0.0 else 0.0
+    """A cost over the cheapest possible; 0 where all servers are free: then there is none."""
+    return cost / cheapest if cheapest > 0.0 else 0.0
 
 
 @compiled_apart
