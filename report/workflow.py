@@ -124,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             made[options.draw] = draw({"dag": picture_of(dag)})["dag"]["png"]
         for path, content in made.items():
             with written_whole(path) as temporary:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(content)
     except InputError as error:
         for line in (str(error), *getattr(error, "__notes__", ())):

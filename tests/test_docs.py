@@ -73,6 +73,7 @@ QUICK = (
     "report.gantt",
     "report.schedule",
     "report.trace",
+    "report.workflow",
 )
 """Modules whose commands run."""
 

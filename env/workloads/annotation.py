@@ -121,9 +121,10 @@ def annotate(
             name: np.array([as_number(task.resources.get(name, 0)) for task in tasks])
             for name in {name for task in tasks for name in task.resources}
         },
-        images=tuple((graph.where, graph.name, task.category) for task in tasks)
-        if measured
-        else (),
+        images=tuple(
+            (graph.where, graph.name, task.category) if measured else task.category
+            for task in tasks
+        ),
         probability=np.array([graph.probability.get(edge, 1.0) for edge in graph.edge_bytes]),
         regions=tuple(task.regions for task in tasks)
         if any(task.regions != ANYWHERE for task in tasks)
