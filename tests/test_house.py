@@ -31,7 +31,7 @@ FLOORS = (
     *("env/base", "env/resources env/tickets", "env/sim/__init__.py env/sim/state"),
     *("env/sim/queue", "env/sim/node", "env/sim/declared env/sim/events"),
     *("env/sim/forecast env/sim/assembly", "env/sim/view", "env/sim/episode", "env/sim/check"),
-    *("env/workloads env/score", "env/learn", "run"),
+    *("env/workloads env/score", "env/tables", "env/learn", "run"),
     *("agents", "evaluation", "report", "train.py evaluate.py search_baseline.py"),
 )
 """From the ground up."""

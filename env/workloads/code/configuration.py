@@ -1,16 +1,17 @@
 """What is said of a workflow beside its code, in `config.yml`: what code cannot say.
 
-These are the home region, runtimes, memory, bytes, and how often a condition holds.
+These are the home region, runtimes, memory, bytes, how often a condition holds, and what plans of
+its deployment have to keep to.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from env.base.errors import InputError
 from env.base.files import read_yaml
-from env.base.schema import Strict, nearest, validated
+from env.base.schema import Strict, distinct, nearest, validated
 from env.sim.declared.bounds import Probability
 from env.sim.declared.regions import Regions
 from env.workloads.code.analysis import Code, Faults, Function, RegionName, RegionsAndProviders
@@ -31,6 +32,33 @@ class CallNumbers(Strict):
         return (self.source, self.target) == (source, target) and self.call in (None, call)
 
 
+Metric = Literal["carbon", "runtime", "cost"]
+"""Of a run of a workflow: gCO2e, s, USD."""
+
+
+class Constraint(Strict):
+    """The most that a metric may be: a number, or % of what it is at home; None: anything."""
+
+    type: Literal["absolute", "relative"]
+    value: float | None = Field(default=None, ge=0)
+
+    def fails(self, found: float, at_home: float) -> bool:
+        """Whether a value is too large."""
+        if self.value is None:
+            return False
+        return found > self.value * (at_home / 100 if self.type == "relative" else 1)
+
+
+class Constraints(Strict):
+    """Hard ones hold in bad cases, soft ones on average; plans rank by `priority_order`."""
+
+    hard_resource_constraints: dict[Metric, Constraint | None] = Field(default_factory=dict)
+    soft_resource_constraints: dict[Metric, Constraint | None] = Field(default_factory=dict)
+    priority_order: Annotated[tuple[Metric, ...], AfterValidator(distinct), Field(min_length=1)] = (
+        get_args(Metric)
+    )
+
+
 class Configuration(Strict, coerce_numbers_to_str=True):
     """The file; functions by the names that the code gives them."""
 
@@ -41,6 +69,8 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     environment_variables: Any = None
     functions: dict[str, InlineFunction] = Field(default_factory=dict)
     calls: tuple[CallNumbers, ...] = ()
+    constraints: Constraints = Constraints()
+    estimated_invocations_per_month: float | None = Field(default=None, gt=0)
 
     def regions(self, function: Function) -> Regions:
         """Where a function may run: as the file says of it, as its code says, as of all."""

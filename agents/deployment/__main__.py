@@ -1,0 +1,120 @@
+"""Plans the deployment of a workflow in code: `python -m agents.deployment KEY=VALUE ...`.
+
+The keys are those of conf/plan.yaml and of its groups: code=FILE.py, tables=FILE.duckdb,
+plan=FILE.json, solver=fine, deployment.tolerance=0.02.
+"""
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from hydra import initialize_config_dir
+from pydantic import Field
+from rich.console import Console
+from rich.table import Table
+
+from agents.deployment import solvers
+from agents.deployment.estimate import METRICS
+from agents.deployment.inputs import TABLES, inputs_of
+from agents.deployment.plan import Deployment, DeploymentPlan, daily_plan, write_plan
+from agents.deployment.problem import Solver
+from agents.deployment.settings import DeploymentSettings
+from agents.rule_kinds import in_folder
+from env.base.errors import InputError
+from env.base.pipes import until_reader_leaves
+from env.base.schema import Strict, validated
+from env.tables.tables import Tables
+from env.workloads.annotation import AnnotationRules, annotate
+from env.workloads.code.analysis import read_code
+from env.workloads.code.configuration import read_configuration
+from env.workloads.code.logical import logical_dag
+from env.workloads.code.workflow_file import workflow_file
+from env.workloads.inline import InlineEntry, inline_graph
+from run.command import CONF, refuse
+from run.composing import composed, plain
+
+File = Annotated[str, Field(min_length=1)]
+
+
+class PlanCommand(Strict):
+    """The settings; conf/plan.yaml explains each."""
+
+    code: File
+    tables: File
+    plan: File | None
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    deployment: DeploymentSettings
+    solver: Annotated[Any, in_folder(solvers, Solver)]
+    annotation: AnnotationRules
+
+    def made(self, now: datetime) -> DeploymentPlan:
+        """The plan, made at a moment; numbers of functions are in config.yml beside the code.
+
+        Raises:
+            InputError: something of it cannot be read, or no plan keeps the hard constraints.
+        """
+        code, beside = read_code(Path(self.code)), Path(self.code).with_name("config.yml")
+        given = read_configuration(beside, code)
+        text = workflow_file(logical_dag(code, given), given, str(beside))
+        entry = validated(InlineEntry, yaml.safe_load(text)["mix"][code.name], str(beside))
+        # What work there is counts in no plan, so neither does the speed of a core.
+        template, _ = annotate(inline_graph(entry, code.name, str(beside)), self.annotation, 1)
+        tables = {name: Tables(self.tables).rows(name) for name in TABLES}
+        regions = {name: function.regions for name, function in entry.functions.items()}
+        home, version = given.home_region, given.workflow_version
+        inputs = inputs_of(tables, template, version, home, regions, self.deployment)
+        return daily_plan(inputs, given, self.solver, self.deployment, self.seed, now)
+
+
+def table_of(plan: DeploymentPlan) -> Table:
+    """A row for each plan of the day, and how all runs compare with all at home, on average."""
+    title = f"{plan.workflow_name} {plan.workflow_version} until {plan.expiry_time:%F %R} UTC, "
+    title += f"{plan.home_share:.0%} of runs at home"
+    table = Table("hour", "regions", *(f"{name}, %" for name in METRICS), title=title)
+    for hour, placement in plan.hours.items():
+        here, home = placement.current_deployment, placement.home_deployment
+        by_region: dict[str, list[str]] = {}
+        for node, region in here.instances.items():
+            by_region.setdefault(region, []).append(node)
+        lines = (f"{region}: {', '.join(nodes)}" for region, nodes in by_region.items())
+        changes = (_change(here, home, name) * (1 - plan.home_share) for name in METRICS)
+        table.add_row(str(hour), "\n".join(lines), *(f"{change:+.1%}" for change in changes))
+    return table
+
+
+def _change(here: Deployment, home: Deployment, name: str) -> float:
+    """How a metric changes away from home, relative to what it is there."""
+    found, at_home = (each.metrics[f"average_{name}"] for each in (here, home))
+    return found / at_home - 1 if at_home else 0.0
+
+
+@until_reader_leaves()
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; bad input gets one line and exit code 2."""
+    parser = ArgumentParser(
+        prog="python -m agents.deployment",
+        description=__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", metavar="KEY=VALUE", nargs="+")
+    words = parser.parse_args(arguments).words
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config, _ = composed("plan", words)
+        command = validated(PlanCommand, plain(config), "plan")
+        plan = command.made(datetime.now(UTC))
+        if command.plan:
+            write_plan(plan, Path(command.plan))
+    except InputError as error:
+        refuse(error)
+    Console().print(table_of(plan))
+    if command.plan:
+        print(f"written: {command.plan}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

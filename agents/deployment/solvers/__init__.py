@@ -1,0 +1,1 @@
+"""What plans are searched with; another solver is another file here."""
