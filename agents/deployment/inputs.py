@@ -13,8 +13,8 @@ import numpy as np
 from agents.deployment.settings import DeploymentSettings
 from env.base.errors import InputError
 from env.base.schema import listed
+from env.sim.declared.regions import Regions, permitted_regions
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.workloads.regions import Regions, permitted_regions
 
 TABLES = REGIONS, PROVIDERS, CARBON, PERFORMANCE, WORKFLOWS = (
     *("available_regions_table", "provider_region_table", "carbon_region_table"),

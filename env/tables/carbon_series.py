@@ -107,6 +107,8 @@ def _series(path: Path, row: str, times: Sequence[str], values: np.ndarray) -> C
         time = time if time.tzinfo else time.replace(tzinfo=UTC)
         minutes[at] = (time - EPOCH) // timedelta(minutes=1)
     hours, begins, place, counts = np.unique(minutes // 60, True, True, True)
-    means = np.where(counts == np.median(counts), np.bincount(place, values) / counts, np.nan)
-    times_of_hours = hours.astype("datetime64[h]")
-    return CarbonSeries(str(path), times_of_hours, means, [rows[begin] for begin in begins])
+    usual = np.bincount(counts).argmax()
+    means = np.where(counts == usual, np.bincount(place, values) / counts, np.nan)
+    return CarbonSeries(
+        str(path), hours.astype("datetime64[h]"), means, [rows[begin] for begin in begins]
+    )

@@ -26,6 +26,9 @@ FILLED_BY: Final = {
 STAMPED: Final = ("provider", "carbon", "performance")
 """Collectors that note in `AVAILABLE` when they ran, each in a column of its own."""
 
+ALONE: Final[dict[str, Any]] = {"enable_external_access": False}
+"""A file of others reads no other file and loads no code."""
+
 Rows = dict[str, dict[str, Any]]
 """Values by key."""
 
@@ -92,10 +95,7 @@ class Tables:
     @contextmanager
     def _opened(self, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
-            # A file of others reads no other file and loads no code.
-            with duckdb.connect(
-                str(self.path), read_only, {"enable_external_access": False}
-            ) as connection:
+            with duckdb.connect(str(self.path), read_only, ALONE) as connection:
                 yield connection
         except duckdb.Error as error:
             raise InputError(f"{self.path}: {one_line(str(error))}") from None

@@ -168,9 +168,7 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
         yield f"{run}: container_cold_start_time is {cold}, at most {most} is possible"
     transfer = _start_hop(schedule, run)
     for before, data_bytes in schedule.inputs(run):
-        link = _link(schedule, before, run)
-        transfer += link.round_trip if link else 0.0
-        transfer += data_bytes / _bandwidth(schedule, before, run)
+        transfer += transfer_seconds(schedule, before, run, data_bytes)
     yield from check_close(f"{run}: data_transfer_time", run.data_transfer_time, transfer)
     ready = max(up, run.dispatch_time) + cold + transfer
     if not close(run.start_time, ready):
@@ -178,6 +176,15 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
             yield f"{run}: starts at {run.start_time}, it is ready at {ready}"
         elif run.start_time not in ends:
             yield f"{run}: ready at {ready}, at {run.start_time} no container makes room"
+
+
+def transfer_seconds(
+    schedule: Schedule, source: RunModel, target: RunModel, data_bytes: int
+) -> float:
+    """What data take from the NUMA node of a run to that of another one."""
+    link = _link(schedule, source, target)
+    seconds = data_bytes / _bandwidth(schedule, source, target)
+    return seconds + link.round_trip if link else seconds
 
 
 def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:

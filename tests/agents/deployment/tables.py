@@ -11,9 +11,9 @@ from agents.deployment.inputs import Inputs, inputs_of
 from agents.deployment.problem import Problem
 from agents.deployment.settings import DeploymentSettings
 from env.base.schema import validated
+from env.sim.declared.regions import Regions
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.code.configuration import Constraints
-from env.workloads.regions import Regions
 from run.command import CONF
 
 HOME, NEAR, FAR = "aws:home", "aws:near", "gcp:far"

@@ -8,7 +8,7 @@ import pytest
 from agents.deployment.estimate import CARBON, COST, RUNTIME, Estimate
 from agents.deployment.inputs import Inputs, kwh_per_s
 from env.base.errors import InputError
-from env.workloads.regions import Regions
+from env.sim.declared.regions import Regions
 from tests.agents.deployment.tables import (
     FAR,
     HOME,

@@ -14,8 +14,8 @@ from agents.deployment.solvers.fine import Fine
 from agents.deployment.solvers.stochastic import Stochastic, acceptance
 from env.base.errors import InputError
 from env.base.schema import validated
+from env.sim.declared.regions import Regions
 from env.workloads.code.configuration import Constraint, Constraints
-from env.workloads.regions import Regions
 from run.command import CONF
 from tests.agents.deployment.tables import (
     HOME,

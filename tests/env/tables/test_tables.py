@@ -28,8 +28,7 @@ def times(tables: Tables) -> dict[str, list[int | None]]:
 def test_rows_come_back_in_the_order_of_their_keys(tables: Tables) -> None:
     rows = tables.rows(AVAILABLE)
     assert [*rows] == ["aws:a", "aws:b"]
-    assert rows["aws:b"].items() >= {"code": "b", "latitude": 0.1, "provider_collector": 5}.items()
-    assert tables.rows("provider_table") == {"aws": {}}
+    assert rows["aws:b"].items() >= {"latitude": 0.1, "provider_collector": 5}.items()
 
 
 def test_each_collector_notes_its_own_time_and_regions_that_stay_keep_the_others(

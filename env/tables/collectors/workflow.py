@@ -1,0 +1,176 @@
+"""What was measured of workflows: logs from episode files, and their summary by region.
+
+An instance is a function of a workflow, by its name; a GB is 10^9 bytes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any, Final
+
+from env.base.errors import InputError
+from env.sim.check.schedule import Schedule
+from env.sim.check.servers import transfer_seconds
+from env.sim.episode.episode_file import read_episode
+from env.sim.episode.model import WorkflowModel
+from env.tables.settings import CollectorSettings
+from env.tables.tables import AVAILABLE, Rows, Tables
+
+BYTES_PER_GB: Final = 1e9
+TIME, DAY = "%Y-%m-%d %H:%M:%S,%f%z", "%Y-%m-%d%z"
+"""How the document writes them."""
+
+Log = dict[str, Any]
+"""Of one run of a workflow; regions in it are a mapping of provider and region."""
+
+
+def workflow_rows(
+    tables: Tables, inputs: Sequence[str], settings: CollectorSettings, now: datetime
+) -> dict[str, Rows]:
+    """Reads episode files, whose time 0 is now; runs that the tables have stay as they are.
+
+    The document's fields, and in addition the calls that were not made, `non_executions` of a log.
+    Runs in part in a region that is not available are not in `workflow_instance_table`.
+    """
+    available, before = tables.rows(AVAILABLE), tables.rows("workflow_summary_table", least=0)
+    by_id = {name: {log["run_id"]: log for log in row["logs"]} for name, row in before.items()}
+    for file in inputs:
+        logs = list(_logs(file, settings.home, now))
+        if not logs:
+            raise InputError(f"{file}: no workflow that has a name has finished, one is needed")
+        for name, log in logs:
+            by_id.setdefault(name, {}).setdefault(log["run_id"], log)
+    summaries, instances = {}, {}
+    for name, runs in by_id.items():
+        logs_of = sorted(runs.values(), key=lambda log: (log["start_time"], log["run_id"]))
+        ends = [_time(log) + timedelta(seconds=log["runtime"]) for log in logs_of]
+        synced = max(ends).strftime(TIME)
+        summaries[name] = {**_counted(logs_of), "logs": logs_of, "last_sync_time": synced}
+        if usable := [log for log in logs_of if _regions(log) <= available.keys()]:
+            instances[name] = {**_counted(usable), **_summary(usable)}
+    return {"workflow_summary_table": summaries, "workflow_instance_table": instances}
+
+
+def _logs(file: str, home: str, now: datetime) -> Iterator[tuple[str, Log]]:
+    """(workflow, log) of those of an episode file that have a name and have finished."""
+    episode = read_episode(file)
+    if episode.expected is None:
+        raise InputError(f"{file}: expected: missing, the results of the episode are needed")
+    schedule = Schedule(episode, episode.expected)
+    ended = schedule.completed.keys() | schedule.not_called.keys()
+    content = blake2b(episode.model_dump_json().encode(), digest_size=12).hexdigest()
+    for workflow in episode.workflows:
+        wf_id, begin = workflow.workflow_id, workflow.arrival_time
+        if workflow.name and all((wf_id, each.function_id) in ended for each in workflow.functions):
+            yield (
+                workflow.name,
+                {
+                    "run_id": f"{content}{wf_id:08x}",
+                    "runtime": episode.expected.workflow_completion_times[wf_id] - begin,
+                    "start_time": (now + timedelta(seconds=begin)).strftime(TIME),
+                    **_measured(schedule, workflow, home),
+                },
+            )
+
+
+def _measured(schedule: Schedule, workflow: WorkflowModel, home: str) -> Log:
+    """Executions and transfers of a workflow, its start hop, and calls that were not made.
+
+    Waiting and the start of servers and containers are in no latency.
+    """
+    wf_id = workflow.workflow_id
+    names = {each.function_id: each.name or str(each.function_id) for each in workflow.functions}
+    completed = schedule.completed
+    runs = {each: completed[wf_id, each][-1] for each in names if (wf_id, each) in completed}
+    kinds = {each: schedule.types[run.server_type] for each, run in runs.items()}
+    at = {each: kind.region or home for each, kind in kinds.items()}
+    transmissions, not_made = [], []
+    for edge in (edge for edge in workflow.edges if edge.source in runs):
+        source, target = names[edge.source], names[edge.target]
+        if edge.probability is not None and not schedule.is_taken(wf_id, edge):
+            not_made.append([source, target])
+            continue
+        seconds = transfer_seconds(schedule, runs[edge.source], runs[edge.target], edge.data_bytes)
+        transmissions.append(
+            {
+                "transmission_size": edge.data_bytes / BYTES_PER_GB,
+                "transmission_latency": seconds,
+                "from_instance": source,
+                "to_instance": target,
+                "from_region": _parts(at[edge.source]),
+                "to_region": _parts(at[edge.target]),
+            }
+        )
+    first = min(runs.keys() - {edge.target for edge in workflow.edges})
+    return {
+        "execution_latencies": {
+            names[each]: {"latency": run.execution_time, "provider_region": at[each]}
+            for each, run in runs.items()
+        },
+        "transmission_data": transmissions,
+        "non_executions": not_made,
+        "start_hop_latency": runs[first].data_transfer_time,
+        "start_hop_data_transfer_size": 0.0,
+        "start_hop_destination": _parts(at[first]),
+    }
+
+
+def _summary(logs: Sequence[Log]) -> dict[str, Any]:
+    """Samples of executions and transfers by instance and region, and how often calls were made."""
+    hops: dict[str, Any] = {}
+    instances: dict[str, Any] = {}
+    made: Counter[tuple[str, str]] = Counter()
+    not_made: Counter[tuple[str, str]] = Counter()
+    for log in logs:
+        hop = _key(log["start_hop_destination"]), str(log["start_hop_data_transfer_size"])
+        _add(log["start_hop_latency"], hops, *hop)
+        for name, execution in log["execution_latencies"].items():
+            _add(execution["latency"], instances, name, "executions", execution["provider_region"])
+        for data in log["transmission_data"]:
+            call = data["from_instance"], data["to_instance"]
+            regions = _key(data["from_region"]), _key(data["to_region"])
+            where = call[0], "to_instance", call[1], "regions_to_regions", *regions
+            _add(data["transmission_latency"], instances, *where, str(data["transmission_size"]))
+            made[call] += 1
+        not_made.update((source, target) for source, target in log["non_executions"])
+    for instance in instances.values():
+        instance["invocations"] = sum(map(len, instance["executions"].values()))
+        instance.setdefault("to_instance", {})
+    for call in made | not_made:
+        counts = instances[call[0]]["to_instance"].setdefault(call[1], {"regions_to_regions": {}})
+        counts["invoked"], counts["non_executions"] = made[call], not_made[call]
+        counts["invocation_probability"] = made[call] / (made[call] + not_made[call])
+    return {"start_hop_summary": hops, "instance_summary": instances}
+
+
+def _add(sample: float, samples: dict[str, Any], *keys: str) -> None:
+    """Adds a sample to a list that lies below some keys."""
+    for key in keys[:-1]:
+        samples = samples.setdefault(key, {})
+    samples.setdefault(keys[-1], []).append(sample)
+
+
+def _counted(logs: Sequence[Log]) -> dict[str, Any]:
+    """What both tables say of some runs."""
+    return {
+        "workflow_runtime_samples": [log["runtime"] for log in logs],
+        "daily_invocation_counts": Counter(_time(log).strftime(DAY) for log in logs),
+    }
+
+
+def _time(log: Log) -> datetime:
+    return datetime.strptime(log["start_time"], TIME)
+
+
+def _regions(log: Log) -> set[str]:
+    return {each["provider_region"] for each in log["execution_latencies"].values()}
+
+
+def _parts(region: str) -> dict[str, str]:
+    """A region as logs write it."""
+    return dict(zip(("provider", "region"), region.split(":", 1), strict=False))
+
+
+def _key(parts: dict[str, str]) -> str:
+    return ":".join(parts.values())
