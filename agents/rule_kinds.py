@@ -21,7 +21,7 @@ from env.sim.view.raw_env import RawEnv
 
 
 class Rule(Strict):
-    """A part of a baseline.
+    """A part of a baseline, or a solver of deployment plans.
 
     Attributes:
         name: what YAML calls it: that of its file, where its class gives no other.

@@ -252,10 +252,11 @@ class ReferenceWorld:
         elif job.cold > 0:
             self.container_cold_starts += 1
         job.begun = job.remaining
-        job.transfer = self.cross(job, node)
+        job.transfer = self.start_hop(job, node)
         for before, data, called in job.predecessors:
             if called and before.finished:
                 assert before.node is not None
+                job.transfer += self.cross(data, before.node, node)
                 job.transfer += data / self.bandwidth(before.node, node)
         job.creation_time = max(node.clock, self.now) + job.cold + job.transfer
         job.node, job.dispatched, job.memory_alloc = node, self.now, memory
@@ -285,20 +286,21 @@ class ReferenceWorld:
             of_source[target] if target in of_source else self.cluster.regions[target].links[source]
         )
 
-    def cross(self, job: Job, node: Node) -> float:
-        """Pays and emits for data from other regions; seconds of round trips."""
-        seconds, home = 0.0, self.cluster.home or next(iter(self.cluster.regions), None)
-        if not job.predecessors and (hop := self.link(home, node.region)):
-            return hop.round_trip
-        for before, data, called in job.predecessors:
-            if not (called and before.finished) or before.node is None:
-                continue
-            if link := self.link(before.node.region, node.region):
-                seconds += link.round_trip
-                self.total_rent += data / 1e9 * link.egress
-                both = [self.intensity(place, self.now) for place in (before.node, node)]
-                self.carbon += data / 1e9 * self.cluster.transfer_kwh_per_gb * sum(both) / 2
-        return seconds
+    def start_hop(self, job: Job, node: Node) -> float:
+        """Seconds until a client has called a function."""
+        home = self.cluster.home or next(iter(self.cluster.regions), None)
+        link = None if job.predecessors else self.link(home, node.region)
+        return link.round_trip if link else 0.0
+
+    def cross(self, data: int, source: Node, node: Node) -> float:
+        """Pays and emits for bytes from another region; seconds of the round trip."""
+        link = self.link(source.region, node.region)
+        if link is None:
+            return 0.0
+        self.total_rent += data / 1e9 * link.egress
+        both = self.intensity(source, self.now) + self.intensity(node, self.now)
+        self.carbon += data / 1e9 * self.cluster.transfer_kwh_per_gb * both / 2
+        return link.round_trip
 
     def power(self, region: str | None) -> dict[str, Any]:
         changed = self.cluster.regions[region].power if region else {}

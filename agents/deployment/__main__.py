@@ -1,10 +1,9 @@
 """Plans the deployment of a workflow in code: `python -m agents.deployment KEY=VALUE ...`.
 
-The keys are those of conf/plan.yaml and of its groups: code=FILE.py, tables=FILE.duckdb,
-plan=FILE.json, solver=fine, deployment.tolerance=0.02.
+Keys, explained in conf/plan.yaml and in the groups that it names, are code=FILE.py, with config.yml
+beside it, tables=FILE.duckdb, plan=FILE.json, solver=fine, deployment.tolerance=0.02 and the like.
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,8 +18,8 @@ from rich.table import Table
 
 from agents.deployment import solvers
 from agents.deployment.estimate import METRICS
-from agents.deployment.inputs import TABLES, inputs_of
-from agents.deployment.plan import Deployment, DeploymentPlan, daily_plan, write_plan
+from agents.deployment.inputs import TABLES, Inputs
+from agents.deployment.plan import DeploymentPlan, daily_plan, write_plan
 from agents.deployment.problem import Solver
 from agents.deployment.settings import DeploymentSettings
 from agents.rule_kinds import in_folder
@@ -37,22 +36,20 @@ from env.workloads.inline import InlineEntry, inline_graph
 from run.command import CONF, refuse
 from run.composing import composed, plain
 
-File = Annotated[str, Field(min_length=1)]
-
 
 class PlanCommand(Strict):
     """The settings; conf/plan.yaml explains each."""
 
-    code: File
-    tables: File
-    plan: File | None
+    code: str
+    tables: str
+    plan: str | None
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     deployment: DeploymentSettings
     solver: Annotated[Any, in_folder(solvers, Solver)]
     annotation: AnnotationRules
 
     def made(self, now: datetime) -> DeploymentPlan:
-        """The plan, made at a moment; numbers of functions are in config.yml beside the code.
+        """The plan, made at a moment.
 
         Raises:
             InputError: something of it cannot be read, or no plan keeps the hard constraints.
@@ -61,35 +58,33 @@ class PlanCommand(Strict):
         given = read_configuration(beside, code)
         text = workflow_file(logical_dag(code, given), given, str(beside))
         entry = validated(InlineEntry, yaml.safe_load(text)["mix"][code.name], str(beside))
-        # What work there is counts in no plan, so neither does the speed of a core.
+        # Plans do not depend on computations, nor on the speed that these are reckoned with.
         template, _ = annotate(inline_graph(entry, code.name, str(beside)), self.annotation, 1)
         tables = {name: Tables(self.tables).rows(name) for name in TABLES}
         regions = {name: function.regions for name, function in entry.functions.items()}
         home, version = given.home_region, given.workflow_version
-        inputs = inputs_of(tables, template, version, home, regions, self.deployment)
+        inputs = Inputs(tables, template, version, home, regions, self.deployment)
         return daily_plan(inputs, given, self.solver, self.deployment, self.seed, now)
 
 
 def table_of(plan: DeploymentPlan) -> Table:
-    """A row for each plan of the day, and how all runs compare with all at home, on average."""
-    title = f"{plan.workflow_name} {plan.workflow_version} until {plan.expiry_time:%F %R} UTC, "
-    title += f"{plan.home_share:.0%} of runs at home"
-    table = Table("hour", "regions", *(f"{name}, %" for name in METRICS), title=title)
+    """By hour where nodes run; means of all runs, also those at home, beside means at home."""
+    until = f"{plan.expiry_time:%F %R} UTC"
+    title = f"{plan.workflow_name} {plan.workflow_version} until {until}, beside home"
+    table = Table("hour", "regions", *METRICS, title=title)
     for hour, placement in plan.hours.items():
         here, home = placement.current_deployment, placement.home_deployment
         by_region: dict[str, list[str]] = {}
         for node, region in here.instances.items():
             by_region.setdefault(region, []).append(node)
+        changes = []
+        for name in METRICS:
+            found, at_home = (each.metrics[f"average_{name}"] for each in (here, home))
+            change = found / at_home - 1 if at_home else 0.0
+            changes.append(f"{change * (1 - plan.home_share):+.1%}")
         lines = (f"{region}: {', '.join(nodes)}" for region, nodes in by_region.items())
-        changes = (_change(here, home, name) * (1 - plan.home_share) for name in METRICS)
-        table.add_row(str(hour), "\n".join(lines), *(f"{change:+.1%}" for change in changes))
+        table.add_row(str(hour), "\n".join(lines), *changes)
     return table
-
-
-def _change(here: Deployment, home: Deployment, name: str) -> float:
-    """How a metric changes away from home, relative to what it is there."""
-    found, at_home = (each.metrics[f"average_{name}"] for each in (here, home))
-    return found / at_home - 1 if at_home else 0.0
 
 
 @until_reader_leaves()
@@ -101,10 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("words", metavar="KEY=VALUE", nargs="+")
-    words = parser.parse_args(arguments).words
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            config, _ = composed("plan", words)
+            config, _ = composed("plan", parser.parse_args(arguments).words)
         command = validated(PlanCommand, plain(config), "plan")
         plan = command.made(datetime.now(UTC))
         if command.plan:
@@ -113,8 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         refuse(error)
     Console().print(table_of(plan))
     if command.plan:
-        print(f"written: {command.plan}")
+        print(f"plan: {command.plan}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -36,67 +36,51 @@ class Estimate(NamedTuple):
 
 
 @compiled_apart
-def play(
-    order,
-    incoming,
-    source,
-    ran,
-    taken,
-    gigabytes,
-    runs,
-    moves,
-    of_runs,
-    of_moves,
-    batch,
-    most,
-    ranked,
-    tolerance,
-    ends,
-    out,
-):
+def play(dag, calls, gigabytes, runs, moves, of_runs, of_moves, until, ends, out):
     """Runs of a workflow of N nodes and E edges, by the batch until a mean is tight.
 
     A node begins when all its callers have ended and what they sent has arrived. One that nobody
     calls costs nothing: what it takes to tell others of it is not measured.
 
     Args:
-        order: nodes, each behind those that call it.
-        incoming: (N + 1,) where the edges to a node begin.
-        source: (E,), the callers.
-        ran, taken: (N, K), (E, K) 1 for nodes that run and calls that are made, 0 for others.
+        dag: nodes in their order, where the edges to each of them begin (N + 1,), callers (E,).
+        calls: (N, K), (E, K) 1 for nodes that run and calls that are made, 0 for others.
         gigabytes: (E, K) of transfers.
         runs, moves: (N, K), (E, K) seconds of executions and transfers by a plan.
         of_runs: (N, 3) USD, and USD and gCO2e per second.
         of_moves: (E, 2) USD and gCO2e per GB.
-        batch, most: runs until the mean is looked at, and K.
-        ranked: the metric whose mean it is.
-        tolerance: of half its interval, relative to the mean; with 0 it is never tight enough.
+        until: K, the size of a batch, the metric whose mean it is, and the tolerance of half its
+            interval, relative to the mean; with 0 it is never tight.
         ends: (N + 1, K) scratch; in the last row, that of clients, 0.
         out: (3, K), filled with seconds, USD, gCO2e.
 
     Returns:
         How many runs there were.
     """
+    (order, incoming, source), (ran, taken), (most, batch, ranked, tolerance) = dag, calls, until
     total = squares = 0.0
     for start in range(0, most, batch):
         stop = min(start + batch, most)
-        out[:, start:stop] = 0.0
+        now = slice(start, stop)
+        runtime, cost, carbon = out[RUNTIME, now], out[COST, now], out[CARBON, now]
+        out[:, now] = 0.0
         for node in order:
-            ends[node, start:stop] = 0.0
+            end = ends[node, now]
+            end[:] = 0.0
             for edge in range(incoming[node], incoming[node + 1]):
-                caller, (usd, grams) = source[edge], of_moves[edge]
-                for at in range(start, stop):
-                    arrival = ends[caller, at] + taken[edge, at] * moves[edge, at]
-                    ends[node, at] = max(ends[node, at], arrival)
-                    out[COST, at] += taken[edge, at] * gigabytes[edge, at] * usd
-                    out[CARBON, at] += taken[edge, at] * gigabytes[edge, at] * grams
+                begun, (usd, grams) = ends[source[edge], now], of_moves[edge]
+                made, move, size = taken[edge, now], moves[edge, now], gigabytes[edge, now]
+                for at in range(len(end)):
+                    end[at] = max(end[at], begun[at] + made[at] * move[at])
+                    cost[at] += made[at] * size[at] * usd
+                    carbon[at] += made[at] * size[at] * grams
             request, usd, grams = of_runs[node]
-            for at in range(start, stop):
-                seconds = runs[node, at]
-                ends[node, at] = ran[node, at] * (ends[node, at] + seconds)
-                out[RUNTIME, at] = max(out[RUNTIME, at], ends[node, at])
-                out[COST, at] += ran[node, at] * (request + seconds * usd)
-                out[CARBON, at] += ran[node, at] * seconds * grams
+            run, all_ran = runs[node, now], ran[node, now]
+            for at in range(len(end)):
+                end[at] = all_ran[at] * (end[at] + run[at])
+                runtime[at] = max(runtime[at], end[at])
+                cost[at] += all_ran[at] * (request + run[at] * usd)
+                carbon[at] += all_ran[at] * run[at] * grams
         for at in range(start, stop):
             total += out[ranked, at]
             squares += out[ranked, at] ** 2
@@ -154,12 +138,12 @@ class Estimator:
             np.array([*map(self._move, edges, origin.tolist(), target.tolist())]),
             np.stack([inputs.request[plan], usd_per_s, grams_per_s], axis=1),
             np.stack([egress, route], axis=1),
-            settings.batch,
         )
-        until = settings.most_samples, self._ranked, settings.tolerance
-        count = play(*self._dag, *self._calls, *of_plan, *until, self._ends, out)
+        until = settings.most_samples, settings.batch, self._ranked, settings.tolerance
+        count = play(self._dag, self._calls, *of_plan, until, self._ends, out)
         mean = out[:, :count].mean(axis=1)
-        play(*self._dag, *self._all_calls, *of_plan, count, self._ranked, 0.0, self._ends, out)
+        until = count, settings.batch, self._ranked, 0.0
+        play(self._dag, self._all_calls, *of_plan, until, self._ends, out)
         return Estimate(mean, np.percentile(out[:, :count], TAIL, axis=1), count)
 
     def _run_of(self, node: int, region: int) -> np.ndarray:

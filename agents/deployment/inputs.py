@@ -47,21 +47,21 @@ def drawn(samples: Sequence[float], draws: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Transfers:
-    """Along an edge; what was not measured takes a latency, and some time for each GB.
+    """Along an edge; what was not measured takes a latency, and some seconds for each GB.
 
     `sizes` are the GB of each transfer that was measured.
     """
 
     measured: Mapping[Pair, BySize]
-    latency: Mapping[Pair, Sequence[float]]
-    seconds_per_gb: float
+    unmeasured: Mapping[Pair, tuple[Sequence[float], float]]
     sizes: Sequence[float]
 
     def seconds(self, pair: Pair, gigabytes: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """Of K transfers (K,); what was measured of a size holds for all it is the nearest to."""
         by_size = self.measured.get(pair)
         if not by_size:
-            return drawn(self.latency[pair], draws) + self.seconds_per_gb * gigabytes
+            latency, seconds_per_gb = self.unmeasured[pair]
+            return drawn(latency, draws) + seconds_per_gb * gigabytes
         nearest = np.abs(np.subtract.outer(gigabytes, list(by_size))).argmin(axis=1)
         seconds = np.empty(len(draws))
         for kind, samples in enumerate(by_size.values()):
@@ -69,9 +69,15 @@ class Transfers:
         return seconds
 
 
-@dataclass(frozen=True)
 class Inputs:
     """A workflow in its regions: N nodes, E edges, R regions.
+
+    Where nothing was measured of a node in a region, its runs are those at home, by the relative
+    performance of both. Where nothing was measured of a call between two regions, their latency
+    counts, and the seconds that its bytes take; of a start hop, what it takes at home and the
+    latency from there. Of conditional calls the measured probability counts, if there is one. The
+    gCO2e/GB of carbon_region_table are not used, for they do not tell hours apart, nor what is free
+    at first.
 
     Attributes:
         nodes, regions: names.
@@ -85,43 +91,9 @@ class Inputs:
         request, usd_per_s, egress: (R,), (N, R), (R, R) USD: of a run, a second of it, a GB.
         kwh_per_s, kwh_per_gb: (N, R), (R, R) energy of a second of a run, and of a GB.
         intensity: (24, R) gCO2e/kWh by hour of the day.
-    """
-
-    nodes: tuple[str, ...]
-    regions: tuple[str, ...]
-    home: int
-    permitted: np.ndarray
-    order: np.ndarray
-    edges: np.ndarray
-    probability: np.ndarray
-    transfers: Sequence[Transfers]
-    executions: Sequence[Sequence[Sequence[float]]]
-    request: np.ndarray
-    usd_per_s: np.ndarray
-    egress: np.ndarray
-    kwh_per_s: np.ndarray
-    kwh_per_gb: np.ndarray
-    intensity: np.ndarray
-
-
-def inputs_of(
-    tables: Tables,
-    workflow: WorkflowTemplate,
-    version: str,
-    home: str,
-    declared: Mapping[str, Regions],
-    settings: DeploymentSettings,
-) -> Inputs:
-    """What the tables have of a workflow, whose functions they call by its names.
-
-    Where nothing was measured of a node in a region, its runs are those at home, by the relative
-    performance of both. Where nothing was measured of a call between two regions, their latency
-    counts, and its bytes by the bandwidth; of a start hop, what it takes at home and the latency
-    from there. Of conditional calls the measured probability counts, if there is one. gCO2e/GB of
-    carbon_region_table are not used, as they do not tell hours apart; nor is what is free at first.
 
     Args:
-        tables: as collectors fill them.
+        tables: as collectors fill them, with functions by the names they have in the workflow.
         workflow, version: what is planned for.
         home: region where clients are.
         declared: where functions may run, by their names; without, in all regions.
@@ -131,81 +103,103 @@ def inputs_of(
         InputError: a row is missing, or nothing was measured at home, or a function must not run
             there.
     """
-    nodes, available = workflow.function_names, tuple(tables[REGIONS])
-    allowed = []
-    for node in nodes:
-        where = declared.get(node, Regions())
-        allowed.append(permitted_regions(available, where.allowed, where.disallowed))
-        if home not in allowed[-1]:
-            may = listed(allowed[-1]) or "no region"
-            raise InputError(f"{workflow.label}: {node} may run in {may}, home is {home}")
-    regions = tuple(region for region in available if any(region in each for each in allowed))
-    providers, carbon, performance = (
-        [_row(tables, name, region) for region in regions]
-        for name in (PROVIDERS, CARBON, PERFORMANCE)
-    )
-    key = f"{workflow.name}-{version}"
-    measured = _row(tables, WORKFLOWS, key)
-    instances, hops = measured["instance_summary"], measured["start_hop_summary"]
-    executed = {name: instances.get(name, {}).get("executions", {}) for name in nodes}
-    for what, found in {**executed, "start_hop_summary": hops}.items():
-        if not found.get(home):
-            raise InputError(f"{WORKFLOWS}: {key}: {what}: nothing of the home region, {home}")
 
-    latency = {
-        (one, other): latencies(row["transmission_latency"][other])
-        for one, row in zip(regions, performance, strict=True)
-        for other in regions
-    }
-    speed = np.array([row["relative_performance"] for row in performance])
-    slower = dict(zip(regions, speed[regions.index(home)] / speed, strict=True))
-    hop = _start_hop(hops, home, regions, latency)
-    called = set(workflow.edges[:, 1].tolist())
-    edges = [(node, CLIENT, 1.0, hop) for node in range(len(nodes)) if node not in called]
-    for at, (source, target) in enumerate(workflow.edges.tolist()):
-        call = instances[nodes[source]]["to_instance"].get(nodes[target], {})
-        probability = float(workflow.probability[at])
-        if probability < 1:
-            probability = call.get("invocation_probability", probability)
-        pairs = _pairs(call.get("regions_to_regions", {}))
-        sizes = _sizes(pairs) or [workflow.data_bytes[at] / GIGABYTE]
-        along = Transfers(pairs, latency, GIGABYTE / settings.bandwidth, sizes)
-        edges.append((target, source, probability, along))
-    edges.sort(key=lambda edge: edge[0])
-    kwh_per_gb = np.full((len(regions), len(regions)), settings.transfer_kwh_per_gb)
-    if not settings.transfer_within_region:
-        np.fill_diagonal(kwh_per_gb, 0.0)
-    prices = [row["execution_cost"] for row in providers]
-    gigabytes = workflow.memory_req[:, None] / MB_PER_GB
-    return Inputs(
-        nodes=nodes,
-        regions=regions,
-        home=regions.index(home),
-        permitted=np.array([[region in each for region in regions] for each in allowed]),
-        order=np.array(workflow.topological_order()),
-        edges=np.array([(source, target) for target, source, *_ in edges]),
-        probability=np.array([probability for *_, probability, _ in edges]),
-        transfers=[along for *_, along in edges],
-        executions=[
-            [each.get(region) or np.multiply(each[home], slower[region]) for region in regions]
-            for each in executed.values()
-        ],
-        request=np.array([row["invocation_cost"][settings.architecture] for row in prices]),
-        usd_per_s=gigabytes * [row["compute_cost"][settings.architecture] for row in prices],
-        egress=np.array(
-            [
-                [usd_per_gb(row, one, other) for other in regions]
-                for one, row in zip(regions, providers, strict=True)
-            ]
-        ),
-        kwh_per_s=np.transpose(
-            [kwh_per_s(row, workflow.memory_req, settings) for row in providers]
-        ),
-        kwh_per_gb=kwh_per_gb,
-        intensity=np.transpose(
+    def __init__(
+        self,
+        tables: Tables,
+        workflow: WorkflowTemplate,
+        version: str,
+        home: str,
+        declared: Mapping[str, Regions],
+        settings: DeploymentSettings,
+    ) -> None:
+        self.nodes, available = workflow.function_names, tuple(tables[REGIONS])
+        allowed = []
+        for node in self.nodes:
+            where = declared.get(node, Regions())
+            allowed.append(permitted_regions(available, where.allowed, where.disallowed))
+            if home not in allowed[-1]:
+                may = listed(allowed[-1]) or "no region"
+                raise InputError(f"{workflow.label}: {node} may run in {may}, home is {home}")
+        regions = tuple(region for region in available if any(region in each for each in allowed))
+        self.regions, self.home = regions, regions.index(home)
+        self.permitted = np.array([[region in each for region in regions] for each in allowed])
+        providers, carbon, performance = (
+            [_row(tables, name, region) for region in regions]
+            for name in (PROVIDERS, CARBON, PERFORMANCE)
+        )
+        self._price(providers, workflow.memory_req, settings)
+        self.intensity = np.transpose(
             [row.get("hourly", [row["carbon_intensity"]] * HOURS) for row in carbon]
-        ),
-    )
+        )
+        self._unmeasured = {
+            (one, other): latency_of(row["transmission_latency"][other])
+            for one, row in zip(regions, performance, strict=True)
+            for other in regions
+        }
+        key = f"{workflow.name}-{version}"
+        measured = _row(tables, WORKFLOWS, key)
+        instances, hops = measured["instance_summary"], measured["start_hop_summary"]
+        executed = {name: instances.get(name, {}).get("executions", {}) for name in self.nodes}
+        for what, found in {**executed, "start_hop_summary": hops}.items():
+            if not found.get(home):
+                raise InputError(f"{WORKFLOWS}: {key}: {what}: nothing of the home region, {home}")
+        speed = np.array([row["relative_performance"] for row in performance])
+        slower = dict(zip(regions, (speed[self.home] / speed).tolist(), strict=True))
+        self.executions = [
+            [each.get(region) or [slower[region] * s for s in each[home]] for region in regions]
+            for each in executed.values()
+        ]
+
+        self.order = np.array(workflow.topological_order())
+        first = set(self.order.tolist()).difference(workflow.edges[:, 1].tolist())
+        hop = self._start_hop(_pairs({home: hops}), home)
+        edges = [(node, CLIENT, 1.0, hop) for node in first]
+        for at, (source, target) in enumerate(workflow.edges.tolist()):
+            call = instances[self.nodes[source]]["to_instance"].get(self.nodes[target], {})
+            probability = float(workflow.probability[at])
+            if probability < 1:
+                probability = call.get("invocation_probability", probability)
+            pairs = _pairs(call.get("regions_to_regions", {}))
+            sizes = _sizes(pairs) or [workflow.data_bytes[at] / GIGABYTE]
+            along = Transfers(pairs, self._unmeasured, sizes)
+            edges.append((target, source, probability, along))
+        edges.sort(key=lambda edge: edge[0])
+        self.edges = np.array([(source, target) for target, source, *_ in edges])
+        self.probability = np.array([probability for *_, probability, _ in edges])
+        self.transfers = [along for *_, along in edges]
+
+    def _price(
+        self,
+        providers: Sequence[Mapping[str, Any]],
+        memory: np.ndarray,
+        settings: DeploymentSettings,
+    ) -> None:
+        """What seconds and GB take, of money and energy, of functions with this memory (N,), MB."""
+        of_requests, of_compute = (
+            np.array([row["execution_cost"][cost][settings.architecture] for row in providers])
+            for cost in ("invocation_cost", "compute_cost")
+        )
+        self.request, self.usd_per_s = of_requests, np.outer(memory / MB_PER_GB, of_compute)
+        self.kwh_per_s = np.transpose([kwh_per_s(row, memory, settings) for row in providers])
+        self.egress = np.array(
+            [
+                [usd_per_gb(row, one, other) for other in self.regions]
+                for one, row in zip(self.regions, providers, strict=True)
+            ]
+        )
+        free = np.eye(len(self.regions), dtype=bool) & (not settings.transfer_within_region)
+        self.kwh_per_gb = np.where(free, 0.0, settings.transfer_kwh_per_gb)
+
+    def _start_hop(self, measured: dict[Pair, BySize], home: str) -> Transfers:
+        """From clients to each region; where it was not measured, samples are added up in a row."""
+        found = dict(measured)
+        for region in self.regions:
+            far = cycle(self._unmeasured[home, region][0])
+            at_home = measured[home, home].items()
+            beyond = {size: [each + next(far) for each in times] for size, times in at_home}
+            found.setdefault((home, region), beyond)
+        return Transfers(found, self._unmeasured, _sizes(measured))
 
 
 def kwh_per_s(
@@ -213,13 +207,11 @@ def kwh_per_s(
 ) -> np.ndarray:
     """Energy of a second with so much memory (MB), as far as carbon is emitted for it.
 
-    A row of provider_region_table has kW of a vCPU and of a GB. Published code has min_cpu_power
-    and max_cpu_power in place of an average.
+    Power is in kW, of a vCPU and of a GB. An idle and a busy vCPU differ in the published code.
     """
-    cpu = provider.get("average_cpu_power", 0.0)
-    if "max_cpu_power" in provider:
-        idle, full = provider["min_cpu_power"], provider["max_cpu_power"]
-        cpu = idle + settings.utilisation * (full - idle)
+    average = provider["average_cpu_power"]
+    idle, busy = (provider.get(f"{which}_cpu_power", average) for which in ("min", "max"))
+    cpu = idle + settings.utilisation * (busy - idle)
     of_memory = provider["average_memory_power"] * memory / MB_PER_GB
     power = cpu * memory / settings.memory_per_vcpu + of_memory
     return power / SECONDS_PER_HOUR * (1 - provider["cfe"]) * provider["pue"]
@@ -227,18 +219,18 @@ def kwh_per_s(
 
 def usd_per_gb(provider: Mapping[str, Any], region: str, other: str) -> float:
     """What a provider takes for a GB from its region to another; what stays there is free."""
+    costs = provider["transmission_cost"]
     same = region.split(":")[0] == other.split(":")[0]
-    scope = "provider_data_transfer" if same else "global_data_transfer"
-    return 0.0 if region == other else provider["transmission_cost"][scope]
+    away = costs["provider_data_transfer" if same else "global_data_transfer"]
+    return 0.0 if region == other else costs.get("to_region", {}).get(other, away)
 
 
-def latencies(measured: Mapping[str, Any]) -> Sequence[float]:
-    """Samples with this average and tail, unless there are some, as in the published code."""
-    if "latency_distribution" in measured:
-        return measured["latency_distribution"]
-    average, tail = measured["average_latency"], measured["tail_latency"]
+def latency_of(measured: Mapping[str, Any]) -> tuple[Sequence[float], float]:
+    """Samples with this average and tail, and seconds per GB; the published code has samples."""
+    average, tail = (measured.get(f"{which}_latency", 0.0) for which in ("average", "tail"))
     usual = max(0.0, (TAIL_ONE_IN * average - tail) / (TAIL_ONE_IN - 1))
-    return [*[usual] * (TAIL_ONE_IN - 1), tail]
+    samples = [*[usual] * (TAIL_ONE_IN - 1), tail]
+    return measured.get("latency_distribution", samples), measured.get("seconds_per_gb", 0.0)
 
 
 def _row(tables: Tables, name: str, key: str) -> Mapping[str, Any]:
@@ -260,20 +252,3 @@ def _pairs(measured: Mapping[str, Any]) -> dict[Pair, BySize]:
 def _sizes(measured: Mapping[Pair, BySize]) -> list[float]:
     """GB of each transfer that was measured."""
     return [size for each in measured.values() for size, times in each.items() for _ in times]
-
-
-def _start_hop(
-    hops: Mapping[str, Any],
-    home: str,
-    regions: Sequence[str],
-    latency: Mapping[Pair, Sequence[float]],
-) -> Transfers:
-    """From clients to each region; where it was not measured, samples are added up in a row."""
-    measured = _pairs({home: hops})
-    found = dict(measured)
-    for region in regions:
-        far = cycle(latency[home, region])
-        at_home = measured[home, home].items()
-        beyond = {size: [each + next(far) for each in times] for size, times in at_home}
-        found.setdefault((home, region), beyond)
-    return Transfers(found, latency, 0.0, _sizes(measured))

@@ -4,12 +4,11 @@ It is that of Caribou's design document, "Component Interaction".
 """
 
 from bisect import bisect_right
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from agents.deployment.in_cluster import forecast, grids_of, inputs_in
+from agents.deployment.in_cluster import InCluster, forecast
 from agents.deployment.inputs import HOURS, MB_PER_GB, SECONDS_PER_HOUR
 from agents.deployment.plan import DeploymentPlan, daily_plan
 from agents.deployment.problem import Solver
@@ -56,8 +55,7 @@ class DeploymentManager:
         settings: DeploymentSettings,
         rng: np.random.Generator,
     ) -> None:
-        self._inputs = inputs_in(env.cluster_config, env.rules.lease, template)
-        self._grids = grids_of(env.cluster_config)
+        self._state, self._inputs = env.state, InCluster(env, template)
         given = {
             "workflow_name": template.name,
             "workflow_version": "",
@@ -102,14 +100,14 @@ class DeploymentManager:
             self._begins.append(time)
             self._plans.append(plan)
             self._staged = None
-        present, intensity, needed = self._active(time), forecast(self._grids, time), 1
+        present, intensity, needed = self._active(time), forecast(self._state, time), 1
         if present is not None:
             unchanged = np.array_equal(intensity, self._inputs.intensity)
             needed = len(present.hours) + unchanged
         count = solves_a_day(self.tokens(time), self._settings)
         if count < needed:
             return
-        self._inputs = replace(self._inputs, intensity=intensity)
+        self._inputs.intensity = intensity
         settings = self._settings.model_copy(update={"solves_per_day": count})
         how = self._solver, settings, int(self._rng.integers(2**32)), _moment(time)
         self._staged = time + settings.redeployment, daily_plan(self._inputs, self._given, *how)

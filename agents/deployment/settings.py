@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from env.base.schema import Strict
-from env.sim.declared.bounds import LARGEST_BANDWIDTH, LEAST_BANDWIDTH, LONGEST
+from env.sim.declared.bounds import LONGEST
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Samples = Annotated[int, Field(ge=2, le=1_000_000)]
@@ -17,7 +17,6 @@ class DeploymentSettings(Strict):
     architecture: Literal["x86_64", "arm64"]
     memory_per_vcpu: Annotated[float, Field(gt=0, le=1e9)]
     utilisation: Share
-    bandwidth: Annotated[float, Field(ge=LEAST_BANDWIDTH, le=LARGEST_BANDWIDTH)]
     transfer_kwh_per_gb: Annotated[float, Field(ge=0, le=1e6)]
     transfer_within_region: bool
     batch: Samples

@@ -13,7 +13,6 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.decisions import Decisions
 from env.learn.layouts import AgentsConfig, Layout
-from env.learn.scaler import SCALER, scaler_of
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.state.records import ASIDE, CHOOSE, PLACE, SHARE
@@ -21,7 +20,7 @@ from env.sim.view.raw_env import RawEnv
 
 SHIPPED = Path(__file__).parent / "policies"
 """Trained policies that come with the project, by name; each has a model card, README.md."""
-CODES = {"place": PLACE, "choose": CHOOSE, "share": SHARE, SCALER.name: ASIDE + 1}
+CODES = {"place": PLACE, "choose": CHOOSE, "share": SHARE}
 
 
 class LearnedScheduler(Scheduler):
@@ -72,7 +71,8 @@ class LearnedScheduler(Scheduler):
         self.order, self.fit, self.tiers = config.order, config.placement, config.memory_tiers
         older = dict.fromkeys(("completion_weight", "fairness_weight", "carbon_weight"), 0.0)
         self.trained_for = {**older, **policy.description.objective}
-        self.asked = (scaler_of(cluster),) if config.scaler else ()
+        self.asked = config.asked(cluster)
+        self._codes = CODES | {kind.name: ASIDE + 1 + at for at, kind in enumerate(self.asked)}
         self._layout = Layout(config, objective, cluster, tenants, self.asked, see_future=False)
         self._policy = policy.fitted(self._layout, where=str(folder))
 
@@ -82,7 +82,7 @@ class LearnedScheduler(Scheduler):
 
     def choose(self, decision: Decision) -> int:
         """Asks the agents, turn by turn."""
-        (kind,) = (kind for kind in self._layout.kinds if kind.code == CODES[decision.kind])
+        (kind,) = (kind for kind in self._layout.kinds if kind.code == self._codes[decision.kind])
         question = decision.env.question
         subject = question.subject if question is not None else 0
         row = self._decisions.ask(decision.env.state, kind, self._policy.act, subject)

@@ -50,7 +50,7 @@ class Environments(NamedTuple):
     first_node: np.ndarray  # int64 (E, T + 1), NUMA nodes of type t are first_node[env, t : t + 2]
     candidates: np.ndarray  # CANDIDATE (E, K, nodes); of the last tier alone if no agent chooses it
     scores: np.ndarray  # float64, as `candidates`, greedy scores
-    nodes: np.ndarray  # float32, as `candidates` and (I,), NODE_FEATURES
+    nodes: np.ndarray  # float32, as `candidates` and (I,), features of nodes
     context: np.ndarray  # float32 (E, C), CONTEXT_FEATURES
     critic: np.ndarray  # float32 (E, V), CRITIC_FEATURES
     able: np.ndarray  # int64 (E, T), 1: the server type has room for the function, and may bid
@@ -69,7 +69,7 @@ class Agent(NamedTuple):
     """One agent of a layout; agents of one kind can share a policy."""
 
     name: str  # its id in the environment
-    kind: str  # `placer`, `memory`, `server`, `queue`, `tenant` or `scaler`
+    kind: str  # `placer`, `memory`, `server`, `queue`, `tenant`, `scaler` or `region`
     item_features: tuple[str, ...]  # names of the columns of its `items`
     items: int  # M, number of rows
     choices: int = 1  # K, choices per item

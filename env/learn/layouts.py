@@ -11,9 +11,18 @@ from pydantic import AfterValidator, Field, model_validator
 from env.base.jit import compiled, places
 from env.base.schema import ASCENDING, Strict, distinct
 from env.learn.kind import CHOICE, EPISODE, Agent, Environments, Kind, Turn
-from env.learn.observation import CONTEXT_FEATURES, CRITIC_FEATURES, LOG_50, NODE_FEATURES, log_of
+from env.learn.observation import (
+    CONTEXT_FEATURES,
+    CRITIC_FEATURES,
+    LOG_50,
+    NODE_FEATURES,
+    REGION_FEATURES,
+    log_of,
+)
 from env.learn.placing import at_once, by_bids, by_groups
 from env.learn.queue_agent import QueueAgent
+from env.learn.region import region_of
+from env.learn.scaler import scaler_of
 from env.learn.tenant_agents import TenantAgents
 from env.learn.workflow_window import FUNCTION_FEATURES
 from env.score.greedy_score import ScoreWeights, leased_cores
@@ -41,6 +50,7 @@ class AgentsConfig(Strict):
     queue: QueueAgent | None = None  # chooses among functions that wait centrally
     tenants: TenantAgents | None = None  # split the currencies of tenants; layout tenants alone
     scaler: bool = False  # whether agents scale, one a server type (env/learn/scaler.py)
+    region: bool = False  # whether an agent chooses the region of functions (env/learn/region.py)
     # Ratios of a function's memory_req that can be given, ascending to 1.
     memory_tiers: Annotated[
         tuple[Ratio, ...], Field(min_length=1), ASCENDING, AfterValidator(distinct)
@@ -83,6 +93,11 @@ class AgentsConfig(Strict):
             return "worst_fit" if self.layout == "asked" else "asked"
         return self.order.placement or "asked"
 
+    def asked(self, cluster: ClusterConfig) -> tuple[DecisionKind, ...]:
+        """The kinds of decision beside the engine's own that these agents take in a cluster."""
+        kinds = {scaler_of: self.scaler, region_of: self.region}
+        return tuple(of(cluster) for of, decides in kinds.items() if decides)
+
 
 class Layout:
     """The kinds of decision that agents take part in.
@@ -106,6 +121,7 @@ class Layout:
         self._made_of = config, objective, cluster, tenants, asked, see_future
         self.config, self.objective, self.tiers = config, objective, config.memory_tiers
         self._nodes = {kind.name: kind.count * kind.numa_nodes for kind in cluster.server_types}
+        self._features = NODE_FEATURES + REGION_FEATURES * cluster.carbon_differs
         self._see_future = see_future
         others = (_asked_kind(kind, place) for place, kind in enumerate(asked))
         self.kinds = (*self._kinds(tenants), *others)
@@ -135,7 +151,7 @@ class Layout:
             first_node=np.zeros((each, types + 1), np.int64),
             candidates=np.zeros(of_nodes, CANDIDATE),
             scores=np.zeros(of_nodes),
-            nodes=np.zeros((*of_nodes, len(NODE_FEATURES)), np.float32),
+            nodes=np.zeros((*of_nodes, len(self._features)), np.float32),
             context=np.zeros((each, len(CONTEXT_FEATURES)), np.float32),
             critic=np.zeros((each, len(CRITIC_FEATURES)), np.float32),
             able=np.zeros((each, types), np.int64),
@@ -151,17 +167,17 @@ class Layout:
 
     def _kinds(self, tenants: Sequence[str]) -> Iterator[Kind]:
         config, types, most = self.config, tuple(self._nodes), max(self._nodes.values())
-        tiers, window = len(config.memory_tiers), config.workflow_window
+        tiers, seen = len(config.memory_tiers), (self._features, config.workflow_window)
         if config.queue is not None:
             yield config.queue.kind()
         if config.tenants is not None:
             yield config.tenants.kind(tenants)
         if config.layout == "placer":
-            yield at_once(sum(self._nodes.values()), tiers, window)
+            yield at_once(sum(self._nodes.values()), tiers, *seen)
         elif config.layout == "hierarchical":
-            yield by_groups(types, most, tiers, window)
+            yield by_groups(types, most, tiers, *seen)
         elif config.layout == "server_types":
-            yield by_bids(types, most, tiers, window, config.bid_levels or 0)
+            yield by_bids(types, most, tiers, *seen, config.bid_levels or 0)
 
 
 def _asked_kind(asked: DecisionKind, place: int) -> Kind:

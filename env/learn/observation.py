@@ -14,6 +14,7 @@ from env.base.jit import compiled, places
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
 from env.sim.forecast.candidates import forecast
+from env.sim.forecast.grid import intensities
 from env.sim.queue.tracking import parallel_cores
 from env.sim.state.block import State
 from env.sim.state.records import HOUR, INF, NONE
@@ -100,7 +101,11 @@ NODE_FEATURES: Final = (
     "score_over_best",  # greedy score less the smallest, log
     "best_score",  # 1: it has the smallest greedy score
 )
-NODE: Final = places(NODE_FEATURES)
+REGION_FEATURES: Final = (
+    "intensity",  # gCO2e per kWh now, PUE included / mean of all regions, as the next
+    "intensity_ahead",  # the same, forecast of the mean of the coming hours
+)  # behind NODE_FEATURES where grids differ by hour or region
+NODE: Final = places(NODE_FEATURES + REGION_FEATURES)
 
 CRITIC_FEATURES: Final = (
     "workflows",  # log of their number in the episode
@@ -207,7 +212,7 @@ def server_threads(state: State, server: int):
 
 @compiled
 def write_nodes(state: State, candidates: np.ndarray, scores: np.ndarray, out: np.ndarray) -> None:
-    """NODE_FEATURES of every candidate into `out` (N, I)."""
+    """NODE_FEATURES of every candidate into `out` (N, I), and REGION_FEATURES if it has room."""
     cluster = state.cluster[0]
     function = state.functions[cluster.deciding]
     declared, workflow = state.template_functions[function.declared], state.workflows[function.slot]
@@ -273,6 +278,9 @@ def write_nodes(state: State, candidates: np.ndarray, scores: np.ndarray, out: n
         row[NODE.rent_over_best] = log_of((candidate.rent_increase - least_rent) / unit)
         row[NODE.score_over_best] = log_of(FINE * (scores[node] - least_score))
         row[NODE.best_score] = scores[node] == least_score
+        if len(row) > NODE.intensity:
+            region = state.servers[hardware.server].region
+            _, row[NODE.intensity], row[NODE.intensity_ahead] = intensities(state, region)
         clip(row)
 
 

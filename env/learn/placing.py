@@ -17,7 +17,6 @@ from env.learn.actions import NO_PLACE
 from env.learn.kind import Agent, Environments, Kind, Turn
 from env.learn.observation import (
     CONTEXT,
-    NODE_FEATURES,
     TIER,
     TIER_FEATURES,
     TYPE,
@@ -186,22 +185,24 @@ def node_of_type(envs: Environments, due: np.ndarray, actions: np.ndarray) -> np
     return nodes * len(envs.tiers) + choices["tier"]
 
 
-def at_once(nodes: int, tiers: int, window: int) -> Kind:
+def at_once(nodes: int, tiers: int, features: tuple[str, ...], window: int) -> Kind:
     """`placer` chooses the row, one of `tiers` on each of at most `nodes` NUMA nodes."""
-    placer = Agent("placer", "placer", NODE_FEATURES, nodes, tiers, window=window)
+    placer = Agent("placer", "placer", features, nodes, tiers, window=window)
     return Kind(PLACE, (Turn([placer], see_places),), apply)
 
 
-def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) -> Kind:
+def by_groups(
+    types: Sequence[str], most_nodes: int, tiers: int, features: tuple[str, ...], window: int
+) -> Kind:
     """`memory` chooses the tier, `placer` the server type, then that type's agent the node.
 
     Nobody is asked for the tier where there is but one. Of `types`, names of server types, none has
     more than `most_nodes`.
     """
-    of_tiers, of_types = TIER_FEATURES + NODE_FEATURES, TYPE_FEATURES + NODE_FEATURES
+    of_tiers, of_types = TIER_FEATURES + features, TYPE_FEATURES + features
     memory = Agent("memory", "memory", of_tiers, tiers, window=window)
     placer = Agent("placer", "placer", of_types, len(types), window=window)
-    server = Agent("", "server", NODE_FEATURES, most_nodes, window=window)
+    server = Agent("", "server", features, most_nodes, window=window)
     turns = (
         Turn([memory], see_tiers, decides="tier"),
         Turn([placer], see_types, decides="type"),
@@ -215,9 +216,16 @@ def by_groups(types: Sequence[str], most_nodes: int, tiers: int, window: int) ->
     return Kind(PLACE, turns[tiers == 1 :], apply, actions)
 
 
-def by_bids(types: Sequence[str], most_nodes: int, tiers: int, window: int, bids: int) -> Kind:
+def by_bids(
+    types: Sequence[str],
+    most_nodes: int,
+    tiers: int,
+    features: tuple[str, ...],
+    window: int,
+    bids: int,
+) -> Kind:
     """Every server type makes one of B bids for a row of its own; the first of the highest wins."""
-    server = Agent("", "server", NODE_FEATURES, most_nodes, tiers, bids, window)
+    server = Agent("", "server", features, most_nodes, tiers, bids, window)
 
     def actions(row: int, first_node: np.ndarray) -> list[np.ndarray]:
         kind, node = _place(row // tiers, first_node)

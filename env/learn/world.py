@@ -11,7 +11,6 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.learn.actions import LARGEST_SEED
 from env.learn.layouts import AgentsConfig, Layout
-from env.learn.scaler import scaler_of
 from env.learn.training_episodes import TrainingEpisodes, Variation
 from env.score.reward import Objective
 from env.sim.assembly.build import build
@@ -58,7 +57,7 @@ class WorldConfig(RuleGroups):
                 )
         if self.agents.scaler and self.lease.autoscale is None:
             raise ValueError("agents.scaler: lease.autoscale is null, allowed: lease=autoscaled")
-        decides = self.asked or self.agents.scaler
+        decides = self.asked or self.agents.scaler or self.agents.region
         if self.agents.layout == "asked" and not (decides and queued):
             raise ValueError("agents.layout: asked needs kinds of decision, and dispatch=queued")
         return self
@@ -84,9 +83,7 @@ class World(TrainingEpisodes):
         groups = validated(WorldConfig, dict(config), "world")
         super().__init__(dict(groups))
         self.objective, self.agents, self.seed = groups.objective, groups.agents, groups.seed
-        self.asked = groups.asked
-        if self.agents.scaler:
-            self.asked = (scaler_of(self.largest_cluster), *self.asked)
+        self.asked = (*self.agents.asked(self.largest_cluster), *groups.asked)
         tenants: tuple[str, ...] = ()
         if self.agents.tenants is not None:
             funding = getattr(self.generator.config, "funding", None)

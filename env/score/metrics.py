@@ -22,6 +22,7 @@ from env.sim.declared.power import Power
 from env.sim.events.carbon import carbon_of_servers
 from env.sim.queue.sharing import jain_index, share_error
 from env.sim.state.block import State
+from env.sim.state.queue_records import CARBON
 from env.sim.state.records import FINISHED, NOT_CALLED
 
 Better = Literal["lower", "higher"] | None
@@ -132,7 +133,7 @@ class FinishedEpisode:
     def carbon(self) -> float:
         if self.power is None:
             return np.nan
-        if self.total("counts_carbon"):
+        if self.state.options[0]["meters"] & CARBON:
             return float(carbon_of_servers(self.state, True))
         unpaid = float((self.unpaid_seconds * self.state.servers["watts"]).sum())
         return self.power.carbon(float(self.state.ledger["energy"].sum()) + unpaid)

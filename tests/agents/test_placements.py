@@ -38,6 +38,8 @@ from tests.agents.moments import (
     moment,
     workflow,
 )
+from tests.env.sim.test_regions import CLUSTER, A, pair
+from tests.episodes import begun
 from tests.strategies import plain_worlds
 
 
@@ -263,10 +265,24 @@ def test_data_local_goes_where_most_of_the_data_is() -> None:
     assert decision.candidates(100)["data_transfer_time"] == pytest.approx([501, 150, 105])
 
 
+@pytest.mark.parametrize("name", ["data_local", "greedy_carbon"])
 @pytest.mark.parametrize(("computation", "node"), [(1000, SLOW), (10**6, FAST)])
-def test_data_local_without_data_ends_early(computation: int, node: int) -> None:
-    # Cold: 10 + 1 against 60 + 0.5, and 10 + 1,000 against 60 + 500.
-    assert chosen(rules()["data_local"], moment(ask=Fn(computation))) == node
+def test_where_nothing_else_differs_the_first_end_counts(
+    name: str, computation: int, node: int
+) -> None:
+    # Cold: 10 + 1 against 60 + 0.5, and 10 + 1,000 against 60 + 500; no data, and no power.
+    assert chosen(rules()[name], moment(ask=Fn(computation))) == node
+
+
+@pytest.mark.parametrize(("arrival", "sent", "node"), [(0.0, 0, 0), (3600.0, 0, 1), (3600.0, 1, 0)])
+def test_greedy_carbon_takes_this_hour_and_the_data(arrival: float, sent: int, node: int) -> None:
+    """`b` emits 6 times as much as `a` in the first hour and is half as fast, in the next nothing.
+
+    By then 2 GB from `a` to `b` emit 50 g; 900 s of work in `a` emit 0.1 g.
+    """
+    env = begun([arrival], [pair(sent * 2 * 10**9)], CLUSTER)
+    env.step(*A, 512)
+    assert chosen(rules()["greedy_carbon"], Decision(env, BALANCED)) == node
 
 
 SHARED, COLD, SLUGGISH = 0, 1, 2

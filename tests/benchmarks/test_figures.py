@@ -19,6 +19,7 @@ from tests.env.small import always_up
     ("name", "arguments", "left_out"),
     [
         ("requests", ["--requests", "2000"], set()),
+        ("plans", ["--seconds", "0.3"], set()),
         pytest.param("live", ["--episodes", "1"], set(), marks=pytest.mark.long),
         pytest.param(
             "simulator",

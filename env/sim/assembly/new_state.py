@@ -153,11 +153,10 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["cores"] = nodes["cpu"].sum()
     cluster["computing_capacity"] = nodes["computing_capacity"].sum()
     cluster["core_watts"] = config.core_watts
-    by_hour = config.power is not None and len(config.power.by_hour) > 1
-    cluster["counts_carbon"] = config.power is not None and (by_hour or len(names) > 0)
     cluster["core_second_carbon"] = config.core_second_carbon
-    cluster["home"] = names.index(config.home) if config.home else 0
+    cluster["home"] = names.index(config.start) if config.start else 0
     cluster["transfer_kwh"] = config.transfer_kwh_per_gb / GB
+    cluster["forecast_error"] = config.forecast_error
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes

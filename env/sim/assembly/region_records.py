@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.regions import link_between
 from env.sim.state import records
 
 GB = 1e9
@@ -26,12 +25,6 @@ def region_arrays(config: ClusterConfig) -> dict[str, np.ndarray]:
     intensity = np.zeros(regions["hours"].sum(), records.INTENSITY)
     intensity["grams"] = np.concatenate(by_hour)
     intensity["before"] = np.concatenate([np.cumsum(hours) - hours for hours in by_hour])
-    links = np.zeros((len(names), len(names)), records.LINK)
-    for source, of_source in zip(names, links, strict=True):
-        for target, link in zip(names, of_source, strict=True):
-            link["bandwidth"] = config.network_bandwidth
-            if source != target:
-                given = link_between(config.regions, source, target)
-                link["round_trip"], link["bandwidth"] = given.round_trip, given.bandwidth
-                link["egress"] = given.egress / GB
-    return {"regions": regions, "links": links.ravel(), "intensity": intensity}
+    links = [config.link(source, target) for source in names for target in names]
+    rows = [(link.round_trip, link.bandwidth, link.egress / GB) for link in links]
+    return {"regions": regions, "links": np.array(rows, records.LINK), "intensity": intensity}

@@ -40,6 +40,7 @@ def with_rules(
     rules, images, funding = episode.rules, episode.images, episode.funding
     state = state.replaced(options=rules.options())
     rules.lease.write(state.servers, episode.cluster)
+    state.options["meters"] |= queue_records.CARBON * episode.cluster.carbon_differs
     state.cluster["seed"] = episode.workload.turns_seed
     state.cluster["aside"] = 1 if episode.changes else stops(episode.asked)
     state.servers["absent"][list(episode.absent)] = 1

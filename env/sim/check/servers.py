@@ -8,7 +8,7 @@ import numpy as np
 
 from env.sim.check.rounding import check_close, close, slack
 from env.sim.check.schedule import Place, Schedule, Server
-from env.sim.declared.regions import ANYWHERE, Link, link_between, permitted_regions
+from env.sim.declared.regions import ANYWHERE, Link, permitted_regions
 from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel
 from env.sim.state.records import HOUR
@@ -166,7 +166,10 @@ def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]
     # Of one that is started ahead, what is left is a difference of times.
     elif cold > most + slack(run.dispatch_time):
         yield f"{run}: container_cold_start_time is {cold}, at most {most} is possible"
-    transfer = _start_hop(schedule, run)
+    transfer, cluster = 0.0, schedule.cluster
+    if not schedule.edges_to(run.function):  # called by a client
+        region = schedule.types[run.server_type].region
+        transfer += cluster.link(cluster.start, region).round_trip
     for before, data_bytes in schedule.inputs(run):
         transfer += transfer_seconds(schedule, before, run, data_bytes)
     yield from check_close(f"{run}: data_transfer_time", run.data_transfer_time, transfer)
@@ -182,9 +185,8 @@ def transfer_seconds(
     schedule: Schedule, source: RunModel, target: RunModel, data_bytes: int
 ) -> float:
     """What data take from the NUMA node of a run to that of another one."""
-    link = _link(schedule, source, target)
-    seconds = data_bytes / _bandwidth(schedule, source, target)
-    return seconds + link.round_trip if link else seconds
+    round_trip = _link(schedule, source, target).round_trip
+    return round_trip + data_bytes / _bandwidth(schedule, source, target)
 
 
 def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:
@@ -193,25 +195,13 @@ def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:
         return schedule.cluster.memory_bandwidth
     if source.server == target.server:
         return schedule.cluster.numa_bandwidth
-    link = _link(schedule, source, target)
-    return link.bandwidth if link else schedule.cluster.network_bandwidth
+    return _link(schedule, source, target).bandwidth
 
 
-def _link(schedule: Schedule, source: RunModel, target: RunModel) -> Link | None:
-    """Between the regions of two runs; None where it is the same."""
-    regions = [schedule.types[run.server_type].region for run in (source, target)]
-    if regions[0] is None or regions[1] is None or regions[0] == regions[1]:
-        return None
-    return link_between(schedule.cluster.regions, regions[0], regions[1])
-
-
-def _start_hop(schedule: Schedule, run: RunModel) -> float:
-    """Seconds until a client has called a function that has no predecessors."""
-    cluster, region = schedule.cluster, schedule.types[run.server_type].region
-    home = cluster.home or next(iter(cluster.regions), None)
-    if home is None or region is None or region == home or schedule.edges_to(run.function):
-        return 0.0
-    return link_between(cluster.regions, home, region).round_trip
+def _link(schedule: Schedule, source: RunModel, target: RunModel) -> Link:
+    """Between the regions of two runs."""
+    types = schedule.types
+    return schedule.cluster.link(types[source.server_type].region, types[target.server_type].region)
 
 
 def _check_region(schedule: Schedule, server: Server, runs: Sequence[RunModel]) -> Iterator[str]:
@@ -222,8 +212,7 @@ def _check_region(schedule: Schedule, server: Server, runs: Sequence[RunModel]) 
         if region and not permitted_regions((region,), declared.allowed, declared.disallowed):
             yield f"{run}: must not run in region '{region}'"
         for before, data_bytes in schedule.inputs(run):
-            link = _link(schedule, before, run)
-            due += data_bytes / GB * link.egress if link else 0.0
+            due += data_bytes / GB * _link(schedule, before, run).egress
     stated = schedule.leases[server].egress or 0.0
     shown = f"server {server[0]} {server[1]}: egress"
     yield from check_close(shown, stated, due, additions=len(runs))

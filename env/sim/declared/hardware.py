@@ -41,7 +41,7 @@ from env.sim.declared.bounds import (
     Seconds,
 )
 from env.sim.declared.power import JOULES_PER_KWH, Amount, Power
-from env.sim.declared.regions import RegionTable, check_known, check_regions
+from env.sim.declared.regions import Link, RegionTable, check_known
 
 CPU = "CPU"
 """The named resource of which a node has as much as cores; who needs none still runs on them."""
@@ -148,6 +148,7 @@ class ClusterConfig(StrictRecord):
         regions: where servers stand, by name; empty: all in one place.
         home: the region where clients are; None: the first.
         transfer_kwh_per_gb: kWh of a GB, 10^9 bytes, that goes from one region to another.
+        forecast_error: of forecasts of grid intensities: standard deviation / true value.
 
     Raises:
         InputError: a value is out of range, a name is used twice, there is no server, or a region
@@ -168,11 +169,15 @@ class ClusterConfig(StrictRecord):
     regions: RegionTable = field(default_factory=dict, hash=False)
     home: Name | None = None
     transfer_kwh_per_gb: Amount = 0.0
+    forecast_error: Amount = 0.0
 
     def __post_init__(self) -> None:
-        check_regions(self.regions, self.home)
-        for region in self.regions:
-            self.power_in(region)
+        check_known("home", () if self.home is None else (self.home,), self.regions)
+        for name, region in self.regions.items():
+            check_known(f"regions.{name}.links", region.links, self.regions)
+            self.power_in(name)
+            for other in self.regions:
+                self.link(name, other)
         object.__setattr__(self, "server_types", tuple(self._in_regions()))
         if not self.present_types:
             raise InputError("no servers, at least 1 is needed")
@@ -281,6 +286,24 @@ class ClusterConfig(StrictRecord):
             return speed
         return max(1, round(speed * self.regions[kind.region].relative_performance))
 
+    @property
+    def start(self) -> str | None:
+        """The region from which clients call; None where there is none."""
+        return self.home or next(iter(self.regions), None)
+
+    def link(self, source: str | None, target: str | None) -> Link:
+        """What data meet from one region to another; within one it is the network of servers.
+
+        Raises:
+            InputError: neither region has it.
+        """
+        if source is None or target is None or source == target:
+            return Link(round_trip=0.0, bandwidth=self.network_bandwidth, egress=0.0)
+        given = self.regions[source].links.get(target) or self.regions[target].links.get(source)
+        if given is None:
+            raise InputError(f"regions.{source}.links.{target}: missing, all pairs need a link")
+        return given
+
     def power_in(self, region: str | None) -> Power | None:
         """What servers of a region draw; None where it is not known.
 
@@ -306,6 +329,11 @@ class ClusterConfig(StrictRecord):
         Where servers stand in regions, that of each may be different.
         """
         return self.power.core_watts if self.power else 0.0
+
+    @property
+    def carbon_differs(self) -> bool:
+        """Whether the same energy emits more or less, by the hour or the region."""
+        return self.power is not None and (bool(self.regions) or len(self.power.by_hour) > 1)
 
     @property
     def core_second_carbon(self) -> float:

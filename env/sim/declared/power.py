@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from env.base.schema import Strict
 
@@ -10,7 +10,11 @@ MB_PER_GB = 1024
 JOULES_PER_KWH = 3.6e6
 
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
-Hours = Annotated[tuple[Amount, ...], Field(min_length=1)]
+Intensity = Annotated[
+    Annotated[Amount, Tag("<one>")]
+    | Annotated[tuple[Amount, ...], Field(min_length=1), Tag("<by hour>")],
+    Discriminator(lambda given: "<by hour>" if isinstance(given, list | tuple) else "<one>"),
+]
 
 
 class Power(Strict):
@@ -32,7 +36,7 @@ class Power(Strict):
     busy_core_w: Amount
     memory_w_per_gb: Amount
     pue: Annotated[float, Field(strict=True, ge=1, le=1e12)]
-    carbon_intensity_g_per_kwh: Amount | Hours
+    carbon_intensity_g_per_kwh: Intensity
 
     @model_validator(mode="after")
     def _busy_draws_more(self) -> Self:

@@ -50,29 +50,6 @@ class Region(Strict):
 RegionTable = Annotated[dict[Name, Region], Field(max_length=MOST_REGIONS)]
 
 
-def link_between(regions: Mapping[str, Region], source: str, target: str) -> Link:
-    """The link that data take from one region to another one.
-
-    Raises:
-        InputError: neither side has it.
-    """
-    link = regions[source].links.get(target) or regions[target].links.get(source)
-    if link is None:
-        raise InputError(f"regions.{source}.links.{target}: missing, all pairs need a link")
-    return link
-
-
-def check_regions(regions: Mapping[str, Region], home: str | None) -> None:
-    """Refuses by an `InputError` links and a home that lead nowhere, and a pair without a link."""
-    if home is not None:
-        check_known("home", (home,), regions)
-    for name, region in regions.items():
-        check_known(f"regions.{name}.links", region.links, regions)
-        for other in regions:
-            if other != name:
-                link_between(regions, name, other)
-
-
 def check_known(where: str, names: Iterable[str], regions: Mapping[str, Region]) -> None:
     """Refuses by an `InputError` the name of a region that is not in `cluster.regions`."""
     for name in names:

@@ -159,7 +159,7 @@ class Rules:
         always, charged = self.lease.kind == "always", self.lease.charged
         options["always_up"], options["charged"] = always, always and charged
         if self.lease.use is not None:
-            options["per_use"] = 1
+            options["meters"] = queue_records.USES
             options["free_requests"] = self.lease.use.free_requests
             options["free_gb_seconds"] = self.lease.use.free_gb_seconds
         if self.order is not None:

@@ -94,7 +94,7 @@ class WorkflowModel(Strict):
     """A workflow, its name, when it arrives (s), and whose it is: all have a tenant, or none.
 
     `work` is what is drawn for its only function, in operations; `tickets` are in the currency of
-    its tenant, where these count.
+    its tenant, where these count; `chosen_regions` are those that somebody chose for its functions.
     """
 
     workflow_id: Whole
@@ -103,6 +103,7 @@ class WorkflowModel(Strict):
     tenant: TenantName | None = None
     work: Work | None = None
     tickets: Tickets | None = None
+    chosen_regions: tuple[Name | None, ...] | None = None
     functions: Annotated[tuple[FunctionModel, ...], Field(min_length=1)]
     edges: tuple[EdgeModel, ...] = ()
 

@@ -1,6 +1,6 @@
 """The episode of a file as the simulator takes it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,12 +12,14 @@ from env.sim.declared.aside import Change
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
 from env.sim.declared.ordering import Sharing
+from env.sim.declared.regions import check_known
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import ORDERS, EpisodeFile, QueueModel
 from env.sim.events.endings import bring_back, drain, take_down
+from env.sim.state.block import State
 from env.sim.state.queue_records import EARLIER
-from env.sim.state.records import INF
+from env.sim.state.records import INF, NONE
 
 MAKE: Final = {"in service": bring_back, "draining": drain, "down": take_down}
 """What gives a server a condition."""
@@ -81,7 +83,24 @@ def specification(episode: EpisodeFile) -> Episode:
         order = _order(episode, queue, templates)
         rules = Rules(order, queue.placement, queue.patience, **groups)
     changes, absent = _changes(episode)
-    return Episode(workload, episode.cluster, rules, changes=changes, absent=absent)
+    in_order = tuple(sorted((*changes, *_chosen(episode)), key=lambda change: change.time))
+    return Episode(workload, episode.cluster, rules, changes=in_order, absent=absent)
+
+
+def _chosen(episode: EpisodeFile) -> Iterator[Change]:
+    """Chooses the regions of functions when their workflows arrive: they count later."""
+    regions = list(episode.cluster.regions)
+    for wf_id, workflow in enumerate(episode.workflows):
+        if workflow.chosen_regions is not None:
+            where = f"workflows.{wf_id}.chosen_regions"
+            check_known(where, filter(None, workflow.chosen_regions), episode.cluster.regions)
+            chosen = [regions.index(name) if name else NONE for name in workflow.chosen_regions]
+            yield Change(workflow.arrival_time, partial(_choose, wf_id, chosen))
+
+
+def _choose(wf_id: int, regions: Sequence[int], state: State) -> None:
+    first = state.slot_of[wf_id] * state.cluster[0]["functions_per_slot"]
+    state.functions["region"][first : first + len(regions)] = regions
 
 
 def _changes(episode: EpisodeFile) -> tuple[tuple[Change, ...], tuple[int, ...]]:

@@ -203,6 +203,9 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
         columns["name"] = [name or None for name in template.function_names]
     if template.regions:
         columns["regions"] = template.regions
+    at = env.function_index(wf_id, 0)
+    chosen = state.functions["region"][at : at + count].tolist()
+    names = {NONE: None, **dict(enumerate(env.cluster_config.regions))}
     if len(state.images):
         declared = state.waiting[first : first + count]
         columns["image"] = declared["image"]
@@ -215,6 +218,7 @@ def _workflow(env: RawEnv, wf_id: int) -> model.WorkflowModel:
         tenant=env.tenants[wf_id] if env.tenants else None,
         work=work[wf_id] if work else None,
         tickets=float(record["tickets"]) if order == BY_WORKFLOW else None,
+        chosen_regions=tuple(names[each] for each in chosen) if max(chosen) != NONE else None,
         functions=_rows(
             model.FunctionModel,
             function_id=range(count),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.state.block import State
+from env.sim.state.queue_records import CARBON
 from env.sim.state.records import HOUR, INF
 
 JOULES_PER_KWH = 3.6e6
@@ -33,7 +34,7 @@ def intensity_at(state: State, region: int, time: float):
 @compiled
 def lease_carbon(state: State, server: int, begin: float, end: float):
     """gCO2e of a server that is up and at rest; 0 where carbon is not counted."""
-    if state.cluster[0].counts_carbon == 0:
+    if state.options[0].meters & CARBON == 0:
         return 0.0
     return at_rest(state, server, begin, end)
 
@@ -73,7 +74,7 @@ def carbon_of_servers(state: State, whole: bool):
     """
     time, servers, grams = state.cluster[0].time, state.servers, 0.0
     for account in range(len(state.ledger)):
-        if state.cluster[0].counts_carbon == 1:
+        if state.options[0].meters & CARBON:
             grams += state.ledger[account].carbon
         else:
             kwh = state.ledger[account].energy / JOULES_PER_KWH

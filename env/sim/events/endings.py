@@ -7,9 +7,8 @@ again even if somebody was to decide: who is next, and where there is room, may 
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.events.carbon import emit_work
 from env.sim.events.lease import account_of, begin_lease, cut_lease, renew_lease_at, start
-from env.sim.events.per_use import pay_use
+from env.sim.events.per_use import meter_run
 from env.sim.events.recovery import (
     join_submitted,
     lose_data,
@@ -90,12 +89,10 @@ def leave_container(state: State, index: int, outcome: int) -> None:
         set_timer(state, cluster[0].time, FOLLOW_UP, server, number)
     account = account_of(state, server, tenant)
     seconds = done / state.nodes[node].single_core_speed
-    if cluster[0].counts_carbon == 1:
-        emit_work(state, server, account, seconds, containers[index].start_time)
+    if state.options[0].meters > 0:
+        meter_run(state, index, server, account, seconds, outcome)
     else:
         state.ledger[account].energy += seconds * cluster[0].core_watts
-    if state.options[0].per_use == 1:
-        pay_use(state, index, server, tenant, outcome)
     if len(state.recovery) > 0:
         note_start(state, function)
     if state.options[0].shared == 1:

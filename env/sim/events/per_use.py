@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.declared.power import MB_PER_GB
-from env.sim.events.lease import account_of
+from env.sim.events.carbon import emit_work
 from env.sim.state.block import State
+from env.sim.state.queue_records import USES
 from env.sim.state.records import COMPLETED
 
 
@@ -28,13 +29,30 @@ def use_price(state: State, server: int, memory: int, seconds: float):
 
 
 @compiled_apart
-def pay_use(state: State, index: int, server: int, tenant: int, outcome: int) -> None:
+def meter_run(state: State, index, server: int, account: int, seconds: float, outcome: int) -> None:
+    """Enters what `meters` count of a container that has left its node, and its energy.
+
+    Args:
+        state: of an episode.
+        index: of the container.
+        server: where it was.
+        account: row of the ledger.
+        seconds: core-seconds of its work.
+        outcome: how it has ended.
+    """
+    emit_work(state, server, account, seconds, state.containers[index].start_time)
+    if state.options[0].meters & USES:
+        pay_use(state, index, server, account, outcome)
+
+
+@compiled
+def pay_use(state: State, index: int, server: int, account: int, outcome: int) -> None:
     """A container that has left its node pays, unless it was killed before it started."""
     seconds = state.cluster[0].time - state.containers[index].start_time
     if not (seconds > 0.0 or outcome == COMPLETED):
         return
     memory = state.containers[index].memory_alloc
-    price, account = use_price(state, server, memory, seconds), account_of(state, server, tenant)
+    price = use_price(state, server, memory, seconds)
     state.cluster[0].requests += 1
     state.cluster[0].gb_seconds += memory / MB_PER_GB * seconds
     state.ledger[account].rent += price

@@ -4,67 +4,18 @@ from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import account_of, renew_lease_at, startup_at
-from env.sim.events.links import cross, link_to, pay_crossing
 from env.sim.events.requests import start_request
 from env.sim.events.submissions import get, run_function
+from env.sim.events.transfers import pay_between_regions, transfer
 from env.sim.node.projection import node_on_container_creation
 from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.queue.sharing import note_start
 from env.sim.queue.workflow_tickets import charge_workflow
 from env.sim.state.block import State
-from env.sim.state.calls import is_taken
 from env.sim.state.containers import memory_ratio, take_container
 from env.sim.state.history import note_dispatch
 from env.sim.state.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.state.timers import set_timer
-
-
-@compiled
-def transfer_speed(state: State, source: int, target: int):
-    """Bytes/s between two NUMA nodes: within one, one server or one region, or between regions."""
-    if source == target:
-        return state.cluster[0].memory_bandwidth
-    if state.nodes[source].server == state.nodes[target].server:
-        return state.cluster[0].numa_bandwidth
-    if len(state.links) > 0:
-        return state.links[link_to(state, source, target)].bandwidth
-    return state.cluster[0].network_bandwidth
-
-
-@compiled
-def transfer(state: State, function: int, node: int):
-    """What it takes to move all predecessors' data to a node (rule 3).
-
-    A predecessor that was skipped, or did not call the function, left none.
-
-    Returns:
-        (seconds, round trips between regions first, then in ascending function id; bytes that
-        come from other servers).
-    """
-    nodes = state.nodes
-    declared = state.functions[function].declared
-    first = function - state.functions[function].fn_id
-    begin = state.template_functions[declared].first_predecessor
-    certain = state.template_functions[declared].conditional == 0
-    seconds = egress = 0.0
-    if len(state.links) > 0:
-        seconds, _, _ = cross(state, function, node)
-    for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
-        source = state.functions[first + state.predecessors[edge].function].node
-        if source != NONE and (certain or is_taken(state, function, edge)):
-            data_bytes = state.predecessors[edge].data_bytes
-            seconds += data_bytes / transfer_speed(state, source, node)
-            if nodes[source].server != nodes[node].server:
-                egress += data_bytes
-    return seconds, egress
-
-
-@compiled_apart
-def transfer_over_links(state: State, function: int, node: int):
-    """(seconds of `transfer`; USD of egress) where servers stand in regions."""
-    seconds, _ = transfer(state, function, node)
-    _, egress, _ = cross(state, function, node)
-    return seconds, egress
 
 
 @compiled
@@ -109,8 +60,12 @@ def place(state: State, node: int, memory_alloc: int):
     log[0].fn_id = functions[function].fn_id
     log[0].submission_time = functions[function].submission_time
     log[0].cold_start_time = startup_at(state, server, time)
-    log[0].data_transfer_time, egress = transfer(state, function, node)
     tenant = state.workflows[state.functions[function].slot].tenant
+    account = account_of(state, server, tenant)
+    if len(state.links) > 0:
+        log[0].data_transfer_time, egress = pay_between_regions(state, account, function, node)
+    else:
+        log[0].data_transfer_time, egress = transfer(state, function, node)
     if state.options[0].queued == 1:
         if len(state.tenants) > 0:
             note_start(state, tenant, function, node, memory_alloc)
@@ -126,10 +81,7 @@ def place(state: State, node: int, memory_alloc: int):
         number = state.requests[function].run
     creation = max(state.nodes[node].clock, time) + cold_start + seconds
     log[0].creation_time = creation
-    account = account_of(state, server, tenant)
     state.ledger[account].egress_bytes += egress
-    if len(state.links) > 0:
-        pay_crossing(state, account, function, node)
     fill_container(state, index, function, memory_alloc, seconds, creation)
     state.containers[index].dispatch = number
     if cluster[0].listens == 1:

@@ -13,8 +13,9 @@ import numpy as np
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import cold_start_time, lease_steps
 from env.sim.events.per_use import use_price
-from env.sim.events.placing import fill_container, transfer_over_links
+from env.sim.events.placing import fill_container
 from env.sim.events.requests import container_start
+from env.sim.events.transfers import transfer_between_regions
 from env.sim.forecast.ends import demand_of, raise_bound
 from env.sim.forecast.play_node import forecast_node, play_forward
 from env.sim.node.fit import short_of, suits
@@ -23,6 +24,7 @@ from env.sim.queue.tracking import all_that_wait, parallel_cores
 from env.sim.state.block import State
 from env.sim.state.calls import is_taken
 from env.sim.state.containers import declared_left
+from env.sim.state.queue_records import USES
 from env.sim.state.records import CANDIDATE, INF, NONE, SUBMITTED
 
 
@@ -173,7 +175,7 @@ def forecast_candidate(state: State, index: int, node: int, candidate) -> None:
     )
     egress = 0.0
     if len(state.links) > 0:
-        transfer, egress = transfer_over_links(state, function, node)
+        transfer, _, egress, _ = transfer_between_regions(state, function, node)
     clock = time + cold if cold > 0.0 else nodes[node].clock
     container_cold_start = container_start(state, function, node)
     creation = max(clock, time) + container_cold_start + transfer
@@ -225,7 +227,7 @@ def forecast_candidate(state: State, index: int, node: int, candidate) -> None:
     # A server on which nothing runs is leased for nothing yet.
     before = lease_steps(state, server, time, last_before, begins) if busy else 0
     candidate.rent_increase = (steps - before) * state.servers[server].step_price + egress
-    if state.options[0].per_use == 1:  # as if it did not wait
+    if state.options[0].meters & USES:  # as if it did not wait
         candidate.rent_increase += use_price(state, server, memory_alloc, finish - creation)
     candidate.lease_left_after = candidate.lease_left + steps * state.servers[server].lease_step
 

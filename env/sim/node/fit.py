@@ -39,16 +39,28 @@ def named_need(state: State, function: int, named: int):
 
 @compiled
 def short_of_named(state: State, node: int, function: int, empty: bool):
-    """The first named resource of which a node has too little; arguments as for `short_of`."""
-    if len(state.named_kept) == 0:
+    """ELSEWHERE or the first named resource of which a node has too little; see `short_of`."""
+    if len(state.named_kept) + len(state.links) == 0:
         return NONE
     return first_short(state, node, function, empty)
+
+
+@compiled
+def may_run_at(state: State, node: int, function: int) -> bool:
+    """Whether a function may run in the region of a node, as is declared and has been chosen."""
+    region = state.servers[state.nodes[node].server].region
+    chosen = state.functions[function].region
+    permitted = state.template_functions[state.functions[function].declared].regions
+    permits = permitted == 0 or (permitted >> region) & 1 == 1
+    return permits and chosen in (NONE, region)
 
 
 # Apart, as the next two: inlined they slow down worlds without named resources, which are most.
 @compiled_apart
 def first_short(state: State, node: int, function: int, empty: bool):
     """As `short_of_named`."""
+    if len(state.links) > 0 and not may_run_at(state, node, function):
+        return ELSEWHERE
     places = len(state.named_kept)
     kind = state.servers[state.nodes[node].server].type
     for named in range(len(state.named_first) - 1):
@@ -64,16 +76,6 @@ def first_short(state: State, node: int, function: int, empty: bool):
     return NONE
 
 
-@compiled_apart
-def may_run_at(state: State, node: int, function: int) -> bool:
-    """Whether a function may run in the region of a node, as is declared and has been chosen."""
-    region = state.servers[state.nodes[node].server].region
-    chosen = state.functions[function].region
-    permitted = state.template_functions[state.functions[function].declared].regions
-    permits = permitted == 0 or (permitted >> region) & 1 == 1
-    return permits and chosen in (NONE, region)
-
-
 @compiled
 def short_of(state: State, node: int, function: int, memory: int, empty: bool):
     """The resource of which a node has too little for a function, NONE if it has enough of all.
@@ -85,8 +87,6 @@ def short_of(state: State, node: int, function: int, memory: int, empty: bool):
         memory: MB that the function is given.
         empty: whether all that the node has counts, or only what admitted containers leave.
     """
-    if len(state.links) > 0 and not may_run_at(state, node, function):
-        return ELSEWHERE
     short = short_of_named(state, node, function, empty)
     if short != NONE:
         return short

@@ -11,6 +11,8 @@ OFFSET = 1 << 33
 """Of the streams of what groups of servers draw."""
 CALL = 3 << 32
 """Of the streams of what workflows draw: which of their functions call which."""
+FORECAST = 4 << 32
+"""Of the streams of what regions draw: the errors of forecasts of their grids."""
 
 
 @compiled_apart
@@ -19,6 +21,13 @@ def uniform(seed, stream: int, number: int):
     word = mixed(seed + STEP * np.uint64(stream + 1))
     word = mixed(word + STEP * np.uint64(number + 1))
     return (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
+
+
+@compiled
+def normal(seed, stream: int, number: int):
+    """A standard normal variate from two numbers of a stream (Box and Muller, 1958)."""
+    radius = np.sqrt(-2.0 * np.log(uniform(seed, stream, 2 * number)))
+    return radius * np.cos(2.0 * np.pi * uniform(seed, stream, 2 * number + 1))
 
 
 @compiled

@@ -32,6 +32,9 @@ class Charged(IntEnum):
     dominant = 2
 
 
+CARBON: Final = 1  # as it is emitted, since hours or regions differ in it
+USES: Final = 2  # runs pay
+
 # How the world works (env/sim/declared/rules.py has the names).
 OPTIONS = np.dtype(
     [
@@ -47,9 +50,6 @@ OPTIONS = np.dtype(
         ("patience", np.float64),  # seconds of waiting after which a server may be started
         ("always_up", np.int64),  # 1: all servers are up from the start
         ("charged", np.int64),  # 1: and are paid for
-        ("per_use", np.int64),  # 1: runs are paid for, behind so many that are free and
-        ("free_requests", np.int64),
-        ("free_gb_seconds", np.float64),
         ("tick", np.float64),  # seconds from one tick to the next; 0: there are none
         ("watch_leases", np.int64),  # 1: something happens when a lease ends
         ("time_slice", np.float64),  # seconds, inf: no preemption
@@ -65,6 +65,9 @@ OPTIONS = np.dtype(
         ("most_out_of_bounds", np.float64),
         ("forecast_margin", np.float64),
         ("forecast_order", np.int64, (3,)),  # (p, d, q) of the ARIMA model
+        ("meters", np.int64),  # bits of what is counted besides energy: CARBON, USES
+        ("free_requests", np.int64),  # that are not paid per use, and the next
+        ("free_gb_seconds", np.float64),
     ]
 )
 

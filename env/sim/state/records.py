@@ -180,14 +180,11 @@ NUMA_NODE = np.dtype(
 SERVER = np.dtype(
     [
         ("type", np.int64),  # index into the config's server types
-        ("region", np.int64),  # index into regions
         ("server_id", np.int64),  # within the type
         ("hourly_rate", np.float64),
         ("lease_step", np.float64),  # seconds: a lease is paid in whole steps
         ("step_price", np.float64),  # USD
         ("least_steps", np.int64),  # of a lease that begins
-        ("request_price", np.float64),  # USD of a run that is paid per use, and the next
-        ("gb_second_price", np.float64),  # of 1024 MB
         ("cold_start_latency", np.float64),
         ("watts", np.float64),  # drawn while it is leased and nothing is at work
         ("condition", np.int64),
@@ -202,6 +199,9 @@ SERVER = np.dtype(
         ("lease_number", np.int64),  # another whenever the lease is extended or ends early
         ("container_count", np.int64),  # created and not completed
         ("source_bytes", np.float64),  # as in NUMA_NODE
+        ("region", np.int64),  # index into regions
+        ("request_price", np.float64),  # USD of a run that is paid per use, and the next
+        ("gb_second_price", np.float64),  # of 1024 MB
     ]
 )
 
@@ -214,10 +214,6 @@ CLUSTER = np.dtype(
         ("largest_node_cpu", np.int64),
         ("largest_node_memory", np.int64),
         ("core_watts", np.float64),  # drawn in addition by a core at work, where all are alike
-        ("counts_carbon", np.int64),  # 1: as it is emitted, since hours or regions differ in it
-        ("core_second_carbon", np.float64),  # gCO2e where a core of reference speed emits least
-        ("home", np.int64),  # region where clients are
-        ("transfer_kwh", np.float64),  # of a byte that goes from one region to another
         ("cores", np.int64),  # of all nodes
         ("computing_capacity", np.int64),  # of all nodes, operations per second
         ("core_second_price", np.float64),  # of the cheapest that is not free, USD
@@ -225,8 +221,6 @@ CLUSTER = np.dtype(
         ("functions_per_slot", np.int64),
         ("time", np.float64),  # of the last event
         ("total_rent", np.float64),
-        ("requests", np.float64),  # that were paid per use or free, and the next
-        ("gb_seconds", np.float64),
         ("cold_starts", np.int64),
         ("out_of_service", np.int64),  # servers that are draining or down
         ("overcommits", np.int64),  # admissions after which the projection exceeds a node's memory
@@ -267,6 +261,12 @@ CLUSTER = np.dtype(
         ("parallel_cores", np.float64),  # core-seconds not placed / seconds to the finish bound
         ("seed", np.uint64),  # of what is drawn of servers, back-offs and conditional calls
         ("drawn_until", np.float64),  # seconds; functions that end later call all that they can
+        ("core_second_carbon", np.float64),  # gCO2e where a core of reference speed emits least
+        ("home", np.int64),  # region where clients are
+        ("transfer_kwh", np.float64),  # of a byte that goes from one region to another
+        ("forecast_error", np.float64),  # of grid intensities, standard deviation / value
+        ("requests", np.float64),  # that were paid per use or free, and the next
+        ("gb_seconds", np.float64),
     ]
 )
 

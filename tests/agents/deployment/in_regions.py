@@ -40,7 +40,7 @@ CLUSTER = ClusterConfig(
     transfer_kwh_per_gb=0.5,
 )
 PRICES = {"request": 0.5, "gb_second": {"x86_64": 0.01, "arm64": 9.0}}
-PER_USE = Rules(lease=Lease(kind="always", charged=False, use=PRICES))
+PER_USE = Lease(kind="always", charged=False, use=PRICES)
 
 
 def chain(*seconds: float, size: int = 0, regions: Sequence[Regions] = ()) -> WorkflowTemplate:
@@ -50,9 +50,13 @@ def chain(*seconds: float, size: int = 0, regions: Sequence[Regions] = ()) -> Wo
 
 
 def episode(
-    times: Sequence[float], template: WorkflowTemplate, cluster: ClusterConfig = CLUSTER
+    times: Sequence[float],
+    template: WorkflowTemplate,
+    cluster: ClusterConfig = CLUSTER,
+    lease: Lease = PER_USE,
 ) -> RawEnv:
-    return RawEnv(times, [template] * len(times), cluster, record=True, rules=PER_USE)
+    templates, rules = [template] * len(times), Rules(lease=lease)
+    return RawEnv(times, templates, cluster, record=True, rules=rules)
 
 
 def scheduler(**settings: Any) -> ComposedScheduler:

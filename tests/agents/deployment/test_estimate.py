@@ -42,20 +42,21 @@ def row(table: str, **values: Any) -> dict[str, Any]:
 
 def test_a_chain_at_home_and_away() -> None:
     calls = {"a": {"b": moved({HOME: {HOME: {"1.0": [2.0]}, NEAR: {"1.0": [3.0]}}})}}
-    rows = {FAR: {"relative_performance": 2.0}}
+    far = {"average_latency": 1.0, "tail_latency": 1.0, "seconds_per_gb": 10.0}
+    latency = {"transmission_latency": {region: far for region in (HOME, NEAR, FAR)}}
+    rows = {HOME: latency, FAR: {"relative_performance": 2.0}}
     measured = {"a": {HOME: [10.0]}, "b": {HOME: [20.0], NEAR: [5.0]}}
     tables = tables_of(measured, calls, performance_region_table=rows)
-    rates = {"bandwidth": 1e8, "transfer_kwh_per_gb": 0.01}
-    made = inputs(CHAIN, tables, **rates)
+    made = inputs(CHAIN, tables, transfer_kwh_per_gb=0.01)
     at_home = estimated(made, 0, 0).mean
     assert at_home == pytest.approx([0.5 + 10 + 2 + 20, 0.4 + 30, 30 * 300])
     near = estimated(made, 0, 1).mean
     grams = 10 * 300 + 5 * 150 + 0.01 * (300 + 150) / 2
     assert near == pytest.approx([0.5 + 10 + 3 + 5, 0.4 + 15 + 0.02, grams])
-    # Not measured: 1 s of latency and 1 GB at 0.1 GB/s; twice the performance.
-    far = estimated(made, 0, 2).mean
+    # Not measured: 1 s of latency and 10 s for a GB; twice the performance.
+    away = estimated(made, 0, 2).mean
     grams = 10 * 300 + 10 * 100 + 0.01 * (300 + 100) / 2
-    assert far == pytest.approx([0.5 + 10 + 1 + 10 + 10, 0.4 + 20 + 0.09, grams])
+    assert away == pytest.approx([0.5 + 10 + 1 + 10 + 10, 0.4 + 20 + 0.09, grams])
     arm = estimated(inputs(CHAIN, tables, architecture="arm64"), 0, 0).mean
     assert arm[COST] == pytest.approx(0.2 + 15)
 
@@ -78,7 +79,7 @@ def test_energy_of_executions() -> None:
 def test_constants_of_the_published_code() -> None:
     """Conformance 22; at half load a vCPU has 2.12 W, the average of the document's example."""
     constants = {"min_cpu_power": 0.00074, "max_cpu_power": 0.0035, "pue": 1.11, "cfe": 0.0}
-    given = constants | {"average_memory_power": 0.0003725}
+    given = constants | {"average_memory_power": 0.0003725, "average_cpu_power": 9.0}
     settings = settings_with(memory_per_vcpu=1024)
     found = kwh_per_s(given, np.array([2048]), settings) * 410
     assert found == pytest.approx((2 * 0.00212 + 2 * 0.0003725) * 1.11 * 410 / 3600)
@@ -93,7 +94,9 @@ def test_carbon_of_incoming_data(region: int, settings: Any, intensity: float) -
     hop = {HOME: {"10.0": [1.0]}}
     tables = tables_of({"a": {HOME: [0.0]}}, start_hop=hop, carbon_region_table=grids)
     made = inputs(ONE, tables, transfer_kwh_per_gb=0.001, **settings)
-    assert estimated(made, region).mean[CARBON] == pytest.approx(10 * 0.001 * intensity)
+    found = estimated(made, region).mean
+    assert found[CARBON] == pytest.approx(10 * 0.001 * intensity)
+    assert found[COST] == pytest.approx(0.2)  # what comes from clients has no egress
 
 
 def test_cost_of_egress_and_executions() -> None:
@@ -169,10 +172,15 @@ def test_a_synchronization_node_waits_for_all_callers() -> None:
 
 
 def test_conditional_calls_are_drawn() -> None:
-    measured = {"a": {HOME: [0.0]}, "b": {HOME: [100.0]}}
-    made = inputs(workflow(("a", "b", 0.3), size=0), tables_of(measured))
-    found = estimated(made, 0, 0, tolerance=0.0, most_samples=50_000)
-    assert found.mean[CARBON] == pytest.approx(0.3 * 30_000, rel=0.02)
+    """c runs where b does, which is called three times in ten.
+
+    b calls it by its code, whatever was measured.
+    """
+    measured = {"a": {HOME: [0.0]}, "b": {HOME: [100.0]}, "c": {HOME: [200.0]}}
+    given = workflow(("a", "b", 0.3), ("b", "c", 1.0), nodes="acb", size=0)
+    made = inputs(given, tables_of(measured, {"b": {"c": moved({}, 0.5)}}))
+    found = estimated(made, 0, 0, 0, tolerance=0.0, most_samples=50_000)
+    assert found.mean[CARBON] == pytest.approx(0.3 * 90_000, rel=0.02)
 
 
 def test_measured_sizes_are_drawn_and_the_nearest_counts() -> None:
@@ -188,9 +196,13 @@ def test_measured_sizes_are_drawn_and_the_nearest_counts() -> None:
 
 
 def test_draws_are_common_to_all_plans() -> None:
-    """A region that is half as fast takes twice as long in every sample, however few there are."""
-    rng = np.random.default_rng(0)
-    measured = {name: {HOME: rng.lognormal(size=50).tolist()} for name in "ab"}
+    """A region that is half as fast takes twice as long in every sample, however few there are.
+
+    That of a follows from its performance; that of b was measured, in another order.
+    """
+    times = np.random.default_rng(0).lognormal(size=50)
+    measured = {"a": {HOME: times.tolist()}, "b": {HOME: times.tolist()}}
+    measured["b"][NEAR] = (2 * times[::-1]).tolist()
     slow = {NEAR: {"relative_performance": 0.5, "transmission_latency": {}}}
     tables = tables_of(measured, start_hop={HOME: {"0": [0.0]}}, performance_region_table=slow)
     for rows in tables["performance_region_table"].values():

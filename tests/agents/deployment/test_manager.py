@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.deployment.in_cluster import forecast, inputs_in
+from agents.deployment.in_cluster import InCluster, forecast
 from agents.deployment.manager import DeploymentManager, solves_a_day
 from agents.deployment.solvers.fine import Fine
 from env.base.errors import InputError
@@ -17,7 +17,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.regions import Region, Regions
 from env.sim.declared.rules import Lease
 from env.workloads.code.configuration import Constraints
-from tests.agents.deployment.in_regions import AWAY, CLUSTER, HOME, PER_USE, chain, episode
+from tests.agents.deployment.in_regions import AWAY, CLUSTER, HOME, chain, episode
 from tests.agents.deployment.tables import problem, settings_with
 
 HOUR, DAY = 3600.0, 86400.0
@@ -29,12 +29,12 @@ BOUND = chain(1.0, 1.0, regions=[Regions(disallowed=(AWAY,)), Regions()])
 def test_what_is_declared_is_estimated_and_comes_to_pass() -> None:
     """100 s at home; 0.5 s and 20 s for 2 GB; 900 s, twice as long away."""
     template = chain(100.0, 900.0, size=2 * 10**9)
-    made = inputs_in(CLUSTER, PER_USE.lease, template)
+    env = episode([0.0], template)
+    made = InCluster(env, template)
     found = problem(made).estimate(np.array([0, 1])).mean
     usd = 0.5 + 100 * 0.01 + 2 * (0.5 + 1800 * 0.01) + 2 * 0.09
     grams = 0.1 * 300 + 1.8 * 2 * 50 + 2 * 0.5 * (300 + 50) / 2
     assert found == pytest.approx([100 + 20.5 + 1800, usd, grams])
-    env = episode([0.0], template)
     for region in (HOME, AWAY):
         env.step(f"s_{region}", 0, 0, 1024)
     carbon = FinishedEpisode(env.state, Objective(time_weight=1, cost_weight=1), CLUSTER.power)
@@ -45,9 +45,10 @@ def test_what_is_declared_is_estimated_and_comes_to_pass() -> None:
 
 def test_a_lease_is_paid_by_cores_and_time() -> None:
     """36 USD an hour for 4 cores: 0.01 USD for a second of all of them."""
-    free = inputs_in(CLUSTER, Lease(kind="always", charged=False), SHORT)
+    wide = replace(SHORT, parallelism=np.array([9]))
+    free = InCluster(episode([0.0], wide, lease=Lease(kind="always", charged=False)), wide)
     assert not free.usd_per_s.any() and not free.request.any()
-    found = inputs_in(CLUSTER, Lease(), replace(SHORT, parallelism=np.array([9])))
+    found = InCluster(episode([0.0], wide, lease=Lease()), wide)
     assert found.usd_per_s[0].tolist() == pytest.approx([0.01, 0.02])
     assert found.executions[0] == [[0.5], [1.0]]
 
@@ -57,20 +58,31 @@ def test_where_nodes_may_run() -> None:
     small = replace(CLUSTER.server_types[1], memory=512)
     cluster = replace(CLUSTER, server_types=(CLUSTER.server_types[0], small))
     bound = replace(BOUND, memory_req=np.array([500, 500]))
-    made = inputs_in(cluster, Lease(), bound)
-    assert made.permitted.tolist() == [[True, False], [True, True]]
-    assert inputs_in(cluster, Lease(), SHORT).permitted.tolist() == [[True, False]]
+    made = [InCluster(episode([0.0], each, cluster), each) for each in (bound, SHORT)]
+    found = [each.permitted.tolist() for each in made]
+    assert found == [[[True, False], [True, True]], [[True, False]]]
     with pytest.raises(
         InputError, match="workflow 'shop': 0 cannot run in aws:away, which is home"
     ):
-        inputs_in(replace(CLUSTER, home=AWAY), Lease(), bound)
+        InCluster(episode([0.0], BOUND, replace(CLUSTER, home=AWAY)), BOUND)
 
 
 def test_a_forecast_has_the_hours_to_come_by_the_hour_of_the_day() -> None:
-    """Of 48 hours, which repeat, those from 30 to 53."""
-    found = forecast([np.arange(48.0), np.array([7.0])], 30 * HOUR + 1)
-    assert found[:, 0].tolist() == [*range(6), *range(30, 48)]
-    assert found[:, 1].tolist() == [7.0] * 24
+    """Of 48 hours, which repeat, those from 30 to 53; errors are drawn every hour."""
+    state = episode([0.0], SHORT, with_grid([*map(float, range(48))])).state
+    found = forecast(state, 30 * HOUR + 1)
+    assert found[:, 1].tolist() == [*range(6), *range(30, 48)]
+    assert found[:, 0].tolist() == [300.0] * 24
+    state = episode([0.0], SHORT, replace(CLUSTER, forecast_error=0.1)).state
+    drawn = np.array([forecast(state, hour * HOUR)[5, 0] for hour in range(500)]) / 300
+    assert (drawn.mean(), drawn.std()) == (pytest.approx(1, abs=0.02), pytest.approx(0.1, abs=0.02))
+
+
+def with_grid(hours: list[float]) -> ClusterConfig:
+    """`CLUSTER` with these intensities away, in g/kWh."""
+    power = {"pue": 2.0, "carbon_intensity_g_per_kwh": hours}
+    away = Region(price=2.0, relative_performance=0.5, power=power)
+    return replace(CLUSTER, regions=CLUSTER.regions | {AWAY: away})
 
 
 def manager(
@@ -121,10 +133,8 @@ def test_a_plan_expires_and_is_made_again() -> None:
 
 def test_other_intensities_are_news() -> None:
     """50 g on the first day, 200 on the second: then a call emits 1.6 g away."""
-    power = {"pue": 2.0, "carbon_intensity_g_per_kwh": [*[50.0] * 24, *[200.0] * 24]}
-    away = Region(price=2.0, relative_performance=0.5, power=power)
-    cluster = replace(CLUSTER, regions=CLUSTER.regions | {AWAY: away})
-    loop = manager([*range(10), *range(int(DAY), int(DAY) + 10)], cluster)
+    calls = [*range(10), *range(int(DAY), int(DAY) + 10)]
+    loop = manager(calls, with_grid([*[50.0] * 24, *[200.0] * 24]))
     regions = []
     for time in (2 * HOUR, DAY + 2 * HOUR - 1, DAY + 2 * HOUR):
         plan = loop.plan_at(time)

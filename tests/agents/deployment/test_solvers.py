@@ -92,8 +92,9 @@ def test_how_many_nodes_the_heuristic_moves() -> None:
     assert [fifth.moves(nodes) for nodes in (1, 3, 10)] == [1, 1, 3]
     assert STOCHASTIC.moves(3) == 2
     given, hot = problem(drawn_inputs(3, 2, 0)), conf_of("stochastic") | {"temperature": 1e6}
-    plans = Stochastic(**hot).plans(given, np.random.default_rng(0))
+    plans = [*Stochastic(**hot).plans(given, np.random.default_rng(0))]
     assert len({tuple(plan.tolist()) for plan in plans}) == 8
+    assert [plan.tolist() for plan in plans[:2]] == [[0, 0, 0], [1, 1, 1]]  # coarse ones first
 
 
 def test_acceptance_looks_at_the_candidate() -> None:
@@ -104,8 +105,11 @@ def test_acceptance_looks_at_the_candidate() -> None:
 
 
 def given_metrics(*means: tuple[float, ...], **constraints: Any) -> Problem:
-    """Plans 0, 1, ... of one node come to these (runtime, cost, carbon); the last is home's."""
-    estimates = [Estimate(np.array(each), np.array(each), 1) for each in means]
+    """Plans 0, 1, ... of one node come to these (runtime, cost, carbon); the last is home's.
+
+    Tails are twice as much.
+    """
+    estimates = [Estimate(np.array(each), 2 * np.array(each), 1) for each in means]
     estimator: Any = SimpleNamespace(estimate=lambda plan, intensity: estimates[plan[0]])
     home, permitted = len(means) - 1, np.ones((1, len(means)), bool)
     made: Any = SimpleNamespace(nodes=("a",), home=home, permitted=permitted)
@@ -143,10 +147,10 @@ def test_ranks(constraints: dict[str, Any], best: int) -> None:
     ],
 )
 def test_constraints(constraint: dict[str, Any], fails: bool) -> None:
-    """Conformance 14: 0.5 where home has 0.3."""
+    """Conformance 14: 0.5 where home has 0.3; hard ones hold in the tail."""
     assert validated(Constraint, constraint, "").fails(0.5, 0.3) == fails
     given = given_metrics(
-        (1.0, 0.5, 1.0), (9.0, 0.3, 9.0), hard_resource_constraints={"cost": constraint}
+        (1.0, 0.25, 1.0), (9.0, 0.15, 9.0), hard_resource_constraints={"cost": constraint}
     )
     assert solved(given, FINE).tolist() == [1 if fails else 0]
 

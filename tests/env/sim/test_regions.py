@@ -11,7 +11,7 @@ from env.base.schema import validated
 from env.score.metrics import FinishedEpisode, episode_metrics
 from env.score.reward import Objective, arrived_objective, potential
 from env.sim.check.validate import violations
-from env.sim.declared.hardware import ClusterConfig, ServerType, cluster_from_config
+from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.power import Power
 from env.sim.declared.regions import Link, Region, Regions
@@ -316,26 +316,3 @@ def test_a_function_must_fit_where_it_may_run() -> None:
         InputError, match="function 0 needs 2000 MB, no NUMA node where it may run has"
     ):
         begun([0.0], [functions(1, memory=2000, regions=(Regions(allowed=("b",)),))], cluster)
-
-
-def test_a_region_is_one_entry_of_a_table() -> None:
-    keys = {
-        "single_core_speed_ops_per_s": 1_000,
-        "same_node_bandwidth_bytes_per_s": 1e12,
-        "between_nodes_of_one_server_bandwidth_bytes_per_s": 1e12,
-        "between_servers_bandwidth_bytes_per_s": 1e9,
-        "power": POWER.model_dump(),
-        "regions": {name: region.model_dump() for name, region in REGIONS.items()},
-        "transfer_kwh_per_gb": 0.5,
-        "server_types": {
-            "s": {
-                "server_count": 1,
-                "hourly_rate": 0.36,
-                "cold_start_latency": 0.0,
-                "numa_nodes_per_server": 1,
-                "cores_per_numa_node": 1,
-                "memory_mb_per_numa_node": 1024,
-            }
-        },
-    }
-    assert cluster_from_config(keys, "cluster") == CLUSTER
