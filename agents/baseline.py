@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from agents import memory, order, placement, scaling
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
@@ -15,7 +17,9 @@ from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.schema import Strict, nearest, validated
 from env.learn.scaler import SCALER
+from env.score.reward import Objective
 from env.sim.declared.rules import PLACEMENTS
+from env.sim.view.raw_env import RawEnv
 from run.command import CONF
 
 ALL = "all"
@@ -47,6 +51,10 @@ class ComposedScheduler(Scheduler):
         self.asked = () if config.scaling is None else (SCALER,)
         self._config = config
 
+    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
+        """Turns to a new episode."""
+        self._config.placement.reset(env, seed)
+
     def choose(self, decision: Decision) -> int:
         """The row that the placement rule takes, or the scaling rule."""
         if decision.kind == SCALER.name and self._config.scaling is not None:
@@ -57,10 +65,14 @@ class ComposedScheduler(Scheduler):
 def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
     """Names of the files of conf/baseline that place at once, or that dispatch from a queue.
 
-    With `funded` those by which tenants take turns, too.
+    With `funded` those by which tenants take turns, too; none of those that need regions.
     """
     configs = {name: _config(name) for name in _names()}
-    orders = {name: each.order for name, each in configs.items() if each.scaling is None}
+    orders = {
+        name: each.order
+        for name, each in configs.items()
+        if each.scaling is None and not each.placement.needs_regions
+    }
     return [
         name
         for name, order in orders.items()

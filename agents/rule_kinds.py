@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Union
 
+import numpy as np
 from pydantic import Field, GetPydanticSchema
 from pydantic.fields import FieldInfo
 
@@ -16,6 +17,7 @@ from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.learn.scaler import MORE, SAME, next_to_leave
 from env.sim.declared.ordering import FirstCome
+from env.sim.view.raw_env import RawEnv
 
 
 class Rule(Strict):
@@ -49,9 +51,14 @@ class PlacementRule(Rule):
 
     Attributes:
         is_reference: whether it knows more than a scheduler can, or tries all in copies.
+        needs_regions: whether it works in clusters with regions alone.
     """
 
     is_reference: ClassVar[bool] = False
+    needs_regions: ClassVar[bool] = False
+
+    def reset(self, env: RawEnv, seed: np.random.SeedSequence) -> None:
+        """Turns to a new episode, as a scheduler does; most rules keep nothing of one."""
 
     def choose(self, decision: Decision) -> int:
         """A feasible row: of one memory tier, a NUMA node each."""

@@ -25,3 +25,5 @@ class DeploymentSettings(Strict):
     solves_per_day: Literal[1, 2, 3, 4, 6, 8, 12, 24]
     home_share: Share
     expiry: Annotated[float, Field(gt=0, le=LONGEST)]
+    tokens_per_solve: Annotated[float, Field(ge=0, le=1e15)]
+    redeployment: Annotated[float, Field(ge=0, le=LONGEST)]
