@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.baseline import known_baselines, make_baselines
 from env.base.errors import InputError
 from env.sim.check.validate import violations
-from env.sim.declared.regions import Regions
+from env.sim.declared.regions import Region, Regions
 from env.sim.episode.recording import episode_of
 from tests.agents.deployment.in_regions import (
     AWAY,
@@ -115,4 +115,7 @@ def test_what_cannot_be_obeyed_gets_one_line(plan: dict[str, str]) -> None:
         played(env, scheduler(plan=plan))
     with pytest.raises(InputError, match="it chooses among regions: cluster.regions has none"):
         played(episode([0.0], SHORT, TWO_TYPES), scheduler())
+    here = replace(TWO_TYPES, regions={"here": Region()})
+    with pytest.raises(InputError, match="cluster: home_region: String should match pattern"):
+        played(episode([0.0], SHORT, here), scheduler())
     assert not {"home", "caribou_fine"} & set(known_baselines())
