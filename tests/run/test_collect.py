@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from env.sim.declared.hardware import ServerType
+from env.sim.declared.regions import Link, Region
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.tables.collectors.carbon import distance, next_day
 from env.tables.tables import AVAILABLE, FILLED_BY, Rows, Tables
@@ -82,10 +83,13 @@ def episode(path: Path, *regions: str) -> Path:
         probability=chances,
     )
     servers = [
-        ServerType(str(at), 1, 3.6, 0.0, 1, 4, 100, labels={"region": region})
+        ServerType(str(at), 1, 3.6, 0.0, 1, 4, 100, region=region)
         for at, region in enumerate(regions)
     ]
-    env = begun([0.0, 86_400.0], [template] * 2, cluster_of(*servers), record=True)
+    link = Link(round_trip=0.0, bandwidth=1e9, egress=0.0)
+    places = dict.fromkeys(regions, Region()) | {regions[0]: Region(links={regions[1]: link})}
+    cluster = cluster_of(*servers, regions=places)
+    env = begun([0.0, 86_400.0], [template] * 2, cluster, record=True)
     while (function := env.current_function) is not None:
         env.step(str(function.fn_id), 0, 0, 1)
     return written(env, path)
@@ -237,7 +241,7 @@ def test_twice_is_as_once(collector: str) -> None:
             "aws_transfer_costs.csv: no cost of us-east-1 eu-west-2",
         ),
         (f"carbon {EAST}=", f"region '{GERMANY}' has no file, '{GERMANY}=' would take 475 g"),
-        (f"carbon {EAST}= {GERMANY}=short.csv", "short.csv: line 2: hour 2023-07-02T05"),
+        (f"carbon {EAST}= {GERMANY}=short.csv", "short.csv: hour 2023-07-02T05"),
         ("performance none", "none/interregion_throughput.csv.gz: no such file"),
         ("workflow unnamed.json", "unnamed.json: no workflow that has a name has finished"),
     ],

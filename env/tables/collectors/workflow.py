@@ -11,15 +11,14 @@ from typing import Any, Final
 
 from env.base.errors import InputError
 from env.sim.check.schedule import Schedule
-from env.sim.check.servers import transfer_seconds
+from env.sim.check.servers import GB, transfer_seconds
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import WorkflowModel
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 
-BYTES_PER_GB: Final = 1e9
-TIME, DAY = "%Y-%m-%d %H:%M:%S,%f%z", "%Y-%m-%d%z"
-"""How the document writes them."""
+TIME: Final = "%Y-%m-%d %H:%M:%S,%f%z"
+"""How the document writes it."""
 
 Log = dict[str, Any]
 """Of one run of a workflow; regions in it are a mapping of provider and region."""
@@ -34,20 +33,24 @@ def workflow_rows(
     Runs in part in a region that is not available are not in `workflow_instance_table`.
     """
     available, before = tables.rows(AVAILABLE), tables.rows("workflow_summary_table", least=0)
-    by_id = {name: {log["run_id"]: log for log in row["logs"]} for name, row in before.items()}
+    logs = {name: {log["run_id"]: log for log in row["logs"]} for name, row in before.items()}
     for file in inputs:
-        logs = list(_logs(file, settings.home, now))
-        if not logs:
+        found = False
+        for name, log in _logs(file, settings.home, now):
+            logs.setdefault(name, {}).setdefault(log["run_id"], log)
+            found = True
+        if not found:
             raise InputError(f"{file}: no workflow that has a name has finished, one is needed")
-        for name, log in logs:
-            by_id.setdefault(name, {}).setdefault(log["run_id"], log)
     summaries, instances = {}, {}
-    for name, runs in by_id.items():
-        logs_of = sorted(runs.values(), key=lambda log: (log["start_time"], log["run_id"]))
-        ends = [_time(log) + timedelta(seconds=log["runtime"]) for log in logs_of]
-        synced = max(ends).strftime(TIME)
-        summaries[name] = {**_counted(logs_of), "logs": logs_of, "last_sync_time": synced}
-        if usable := [log for log in logs_of if _regions(log) <= available.keys()]:
+    for name, by_id in logs.items():
+        runs = sorted(by_id.values(), key=lambda log: (log["start_time"], log["run_id"]))
+        synced = max(
+            datetime.strptime(log["start_time"], TIME) + timedelta(seconds=log["runtime"])
+            for log in runs
+        )
+        last = {"logs": runs, "last_sync_time": synced.strftime(TIME)}
+        summaries[name] = {**_counted(runs), **last}
+        if usable := [log for log in runs if _regions(log) <= available.keys()]:
             instances[name] = {**_counted(usable), **_summary(usable)}
     return {"workflow_summary_table": summaries, "workflow_instance_table": instances}
 
@@ -57,21 +60,18 @@ def _logs(file: str, home: str, now: datetime) -> Iterator[tuple[str, Log]]:
     episode = read_episode(file)
     if episode.expected is None:
         raise InputError(f"{file}: expected: missing, the results of the episode are needed")
-    schedule = Schedule(episode, episode.expected)
+    schedule, ends = Schedule(episode, episode.expected), episode.expected.workflow_completion_times
     ended = schedule.completed.keys() | schedule.not_called.keys()
     content = blake2b(episode.model_dump_json().encode(), digest_size=12).hexdigest()
     for workflow in episode.workflows:
         wf_id, begin = workflow.workflow_id, workflow.arrival_time
         if workflow.name and all((wf_id, each.function_id) in ended for each in workflow.functions):
-            yield (
-                workflow.name,
-                {
-                    "run_id": f"{content}{wf_id:08x}",
-                    "runtime": episode.expected.workflow_completion_times[wf_id] - begin,
-                    "start_time": (now + timedelta(seconds=begin)).strftime(TIME),
-                    **_measured(schedule, workflow, home),
-                },
-            )
+            log = {
+                "run_id": f"{content}{wf_id:08x}",
+                "runtime": ends[wf_id] - begin,
+                "start_time": (now + timedelta(seconds=begin)).strftime(TIME),
+            }
+            yield workflow.name, log | _measured(schedule, workflow, home)
 
 
 def _measured(schedule: Schedule, workflow: WorkflowModel, home: str) -> Log:
@@ -83,25 +83,24 @@ def _measured(schedule: Schedule, workflow: WorkflowModel, home: str) -> Log:
     names = {each.function_id: each.name or str(each.function_id) for each in workflow.functions}
     completed = schedule.completed
     runs = {each: completed[wf_id, each][-1] for each in names if (wf_id, each) in completed}
-    kinds = {each: schedule.types[run.server_type] for each, run in runs.items()}
-    at = {each: kind.region or home for each, kind in kinds.items()}
+    at = {each: schedule.types[run.server_type].region or home for each, run in runs.items()}
     transmissions, not_made = [], []
-    for edge in (edge for edge in workflow.edges if edge.source in runs):
-        source, target = names[edge.source], names[edge.target]
-        if edge.probability is not None and not schedule.is_taken(wf_id, edge):
-            not_made.append([source, target])
-            continue
-        seconds = transfer_seconds(schedule, runs[edge.source], runs[edge.target], edge.data_bytes)
-        transmissions.append(
-            {
-                "transmission_size": edge.data_bytes / BYTES_PER_GB,
-                "transmission_latency": seconds,
-                "from_instance": source,
-                "to_instance": target,
-                "from_region": _parts(at[edge.source]),
-                "to_region": _parts(at[edge.target]),
-            }
-        )
+    for edge in workflow.edges:
+        source, target = edge.source, edge.target
+        if source in runs and not schedule.is_taken(wf_id, edge):
+            not_made.append([names[source], names[target]])
+        elif source in runs:
+            seconds = transfer_seconds(schedule, runs[source], runs[target], edge.data_bytes)
+            transmissions.append(
+                {
+                    "transmission_size": edge.data_bytes / GB,
+                    "transmission_latency": seconds,
+                    "from_instance": names[source],
+                    "to_instance": names[target],
+                    "from_region": _parts(at[source]),
+                    "to_region": _parts(at[target]),
+                }
+            )
     first = min(runs.keys() - {edge.target for edge in workflow.edges})
     return {
         "execution_latencies": {
@@ -155,12 +154,8 @@ def _counted(logs: Sequence[Log]) -> dict[str, Any]:
     """What both tables say of some runs."""
     return {
         "workflow_runtime_samples": [log["runtime"] for log in logs],
-        "daily_invocation_counts": Counter(_time(log).strftime(DAY) for log in logs),
+        "daily_invocation_counts": Counter(f"{log['start_time'][:10]}+0000" for log in logs),
     }
-
-
-def _time(log: Log) -> datetime:
-    return datetime.strptime(log["start_time"], TIME)
 
 
 def _regions(log: Log) -> set[str]:
