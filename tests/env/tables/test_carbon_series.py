@@ -85,7 +85,9 @@ def test_a_gap_is_refused_where_it_is_needed(tmp_path: Path, name: str, text: st
     file.write_text(text)
     assert hours(file, 0, 2) == [300.5, 0]
     for begin, missing in ((1, "2023-03-26T02"), (-1, "2023-03-25T23")):
-        with pytest.raises(InputError, match=rf"{name}: hour {missing} \(UTC\) .* 2023-03-26T00 to"):
+        with pytest.raises(
+            InputError, match=rf"{name}: hour {missing} \(UTC\) .* 2023-03-26T00 to"
+        ):
             hours(file, begin, 2)
 
 
