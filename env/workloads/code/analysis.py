@@ -139,14 +139,14 @@ def read_code(path: Path) -> Code:
         line = getattr(error, "lineno", None) or 1
         fault = getattr(error, "msg", str(error)) or "nested too deeply"
         raise InputError(f"{path}:{line}: not Python: {fault}") from None
-    made = [
-        (node.targets[0].id, node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Call)
-        and getattr(node.value.func, "id", getattr(node.value.func, "attr", "")).endswith(WORKFLOW)
-    ]
+    made = []
+    for node in tree.body:
+        match node:
+            case ast.Assign(
+                [ast.Name(name), *_],
+                ast.Call(ast.Name(called) | ast.Attribute(attr=called)) as call,
+            ) if called.endswith(WORKFLOW):
+                made.append((name, call))
     if len(made) != 1:
         needed = 'one NAME = Workflow("name", "version") is needed'
         raise InputError(f"{path}:{made[1][1].lineno if made else 1}: {len(made)} found, {needed}")
@@ -192,14 +192,12 @@ def _functions(tree: ast.Module, workflow: str, faults: Faults) -> dict[str, Fun
 
 def _calls_of(nodes: Iterable[ast.AST], workflow: str, method: str) -> list[ast.Call]:
     """The nodes that are `workflow.method(...)`, as they stand in the file."""
-    calls = (
-        node
-        for node in nodes
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and (node.func.value.id, node.func.attr) == (workflow, method)
-    )
+    calls = []
+    for node in nodes:
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(name), called)):
+                if (name, called) == (workflow, method):
+                    calls.append(node)
     return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
 

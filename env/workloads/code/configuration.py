@@ -16,7 +16,6 @@ from env.sim.declared.bounds import Probability
 from env.sim.declared.regions import Regions
 from env.workloads.code.analysis import (
     Code,
-    Faults,
     Function,
     Provider,
     RegionName,
@@ -140,16 +139,11 @@ def read_configuration(path: Path, code: Code) -> Configuration:
             for successor, call in enumerate(function.calls)
             if numbers.of(function.name, names[call.target], successor)
         }
-        if not conditions:
-            raise InputError(f"{where}: calls.{at}: there is no such call in {code.where}")
-        if numbers.probability is not None and None not in conditions:
-            stated = f"{code.where} calls always, or with another probability"
-            raise InputError(
-                f"{where}: calls.{at}.probability: {numbers.probability} found, {stated}"
-            )
-    faults = Faults(code.where)
+        if not conditions or (numbers.probability and None not in conditions):
+            fault = "says how probable it is" if conditions else "has no such call"
+            raise InputError(f"{where}: calls.{at}: {code.where} {fault}")
     for function in code.functions.values():
         if given.home_region in (given.regions(function).disallowed or ()):
-            faults.add(function.line, f"{given.home_region} is the home region, and disallowed")
-    faults.refuse()
+            fault = f"{given.home_region} is the home region, and disallowed"
+            raise InputError(f"{code.where}:{function.line}: {fault}")
     return given
