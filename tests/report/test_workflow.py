@@ -60,13 +60,6 @@ def code(tmp_path: Path) -> str:
     return str(tmp_path / "thumbnails.py")
 
 
-def test_the_dag_is_printed_without_a_configuration(
-    code: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main([code])
-    assert capsys.readouterr().out == PRINTED
-
-
 def test_the_file_is_an_option_of_the_group_workflow(
     code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,8 +82,11 @@ def test_the_file_is_an_option_of_the_group_workflow(
     assert template.probability.tolist() == [0.25, 0.5, 1.0]
 
 
-def test_every_kind_of_node_is_drawn(code: str, tmp_path: Path) -> None:
+def test_the_dag_is_printed_and_drawn_without_a_configuration(
+    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     main([code, "--draw", str(tmp_path / "dag.png")])
+    assert capsys.readouterr().out == f"{PRINTED}written: {tmp_path}/dag.png\n"
     picture = np.asarray(Image.open(tmp_path / "dag.png"))[..., :3]
     for colour in SERIES[:3]:
         assert (picture == ImageColor.getrgb(colour)).all(axis=2).sum() > 300
