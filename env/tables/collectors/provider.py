@@ -5,8 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from env.base.errors import InputError
-from env.base.schema import nearest
+from env.sim.declared.regions import check_known
 from env.tables.collectors.csv_table import CsvTable
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
@@ -24,20 +23,19 @@ def provider_rows(
     which `provider_data_transfer` is the most, and the power of an idle and of a busy vCPU.
     """
     folder, keys = Path(inputs[0]), inputs[1:] or [*settings.regions]
-    for key in keys:
-        if key not in settings.regions:
-            raise InputError(f"region '{key}' is unknown, {nearest(key, [*settings.regions])}")
+    check_known("provider", keys, settings.regions)
     compute = CsvTable(folder / "aws_serverless_prices.csv", "usd", "price_kind", "arch", "region")
     transfer = CsvTable(folder / "aws_transfer_costs.csv", "cost", "src", "dst")
     constants = CsvTable(folder / "power_model_constants.csv", "value", "name")
     names = ("pue", "cfe", "average_memory_power", "min_cpu_power", "max_cpu_power")
     power = {name: constants[name,] for name in names}
     power["average_cpu_power"] = (power["min_cpu_power"] + power["max_cpu_power"]) / 2
-    codes = {key: key.split(":") for key in keys}
-    available, regions = {}, {}
-    for key, (provider, code) in codes.items():
-        available[key] = {**dict(settings.regions[key]), "provider": provider, "code": code}
-        egress = {other: transfer[code, codes[other][1]] for other in keys if other != key}
+    parts = {key: dict(zip(("provider", "code"), key.split(":"), strict=True)) for key in keys}
+    available: Rows = {key: dict(settings.regions[key]) | parts[key] for key in keys}
+    regions: Rows = {}
+    for key, place in available.items():
+        code = place["code"]
+        egress = {other: transfer[code, parts[other]["code"]] for other in keys if other != key}
         gb_second = {}
         for architecture in ("arm64", "x86_64"):
             kind = "lambda_usd_per_ms_at_128MB", architecture
@@ -59,5 +57,5 @@ def provider_rows(
             **power,
             "available_architectures": [*gb_second],
         }
-    providers: Rows = {provider: {} for provider, _ in codes.values()}
+    providers: Rows = {each["provider"]: {} for each in available.values()}
     return {AVAILABLE: available, "provider_table": providers, "provider_region_table": regions}

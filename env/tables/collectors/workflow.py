@@ -3,7 +3,7 @@
 An instance is a function of a workflow, by its name; a GB is 10^9 bytes.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -50,7 +50,7 @@ def workflow_rows(
         )
         last = {"logs": runs, "last_sync_time": synced.strftime(TIME)}
         summaries[name] = {**_counted(runs), **last}
-        if usable := [log for log in runs if _regions(log) <= available.keys()]:
+        if usable := [log for log in runs if available.keys() >= {*_regions(log).values()}]:
             instances[name] = {**_counted(usable), **_summary(usable)}
     return {"workflow_summary_table": summaries, "workflow_instance_table": instances}
 
@@ -84,31 +84,31 @@ def _measured(schedule: Schedule, workflow: WorkflowModel, home: str) -> Log:
     completed = schedule.completed
     runs = {each: completed[wf_id, each][-1] for each in names if (wf_id, each) in completed}
     at = {each: schedule.types[run.server_type].region or home for each, run in runs.items()}
-    transmissions, not_made = [], []
-    for edge in workflow.edges:
-        source, target = edge.source, edge.target
-        if source in runs and not schedule.is_taken(wf_id, edge):
-            not_made.append([names[source], names[target]])
-        elif source in runs:
-            seconds = transfer_seconds(schedule, runs[source], runs[target], edge.data_bytes)
-            transmissions.append(
-                {
-                    "transmission_size": edge.data_bytes / GB,
-                    "transmission_latency": seconds,
-                    "from_instance": names[source],
-                    "to_instance": names[target],
-                    "from_region": _parts(at[source]),
-                    "to_region": _parts(at[target]),
-                }
-            )
+    edges = [edge for edge in workflow.edges if edge.source in runs]
+    made = {edge for edge in edges if schedule.is_taken(wf_id, edge)}
     first = min(runs.keys() - {edge.target for edge in workflow.edges})
     return {
         "execution_latencies": {
             names[each]: {"latency": run.execution_time, "provider_region": at[each]}
             for each, run in runs.items()
         },
-        "transmission_data": transmissions,
-        "non_executions": not_made,
+        "transmission_data": [
+            {
+                "transmission_size": edge.data_bytes / GB,
+                "transmission_latency": transfer_seconds(
+                    schedule, runs[edge.source], runs[edge.target], edge.data_bytes
+                ),
+                "from_instance": names[edge.source],
+                "to_instance": names[edge.target],
+                "from_region": _parts(at[edge.source]),
+                "to_region": _parts(at[edge.target]),
+            }
+            for edge in edges
+            if edge in made
+        ],
+        "non_executions": [
+            [names[edge.source], names[edge.target]] for edge in edges if edge not in made
+        ],
         "start_hop_latency": runs[first].data_transfer_time,
         "start_hop_data_transfer_size": 0.0,
         "start_hop_destination": _parts(at[first]),
@@ -119,27 +119,28 @@ def _summary(logs: Sequence[Log]) -> dict[str, Any]:
     """Samples of executions and transfers by instance and region, and how often calls were made."""
     hops: dict[str, Any] = {}
     instances: dict[str, Any] = {}
-    made: Counter[tuple[str, str]] = Counter()
-    not_made: Counter[tuple[str, str]] = Counter()
+    calls: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for log in logs:
-        hop = _key(log["start_hop_destination"]), str(log["start_hop_data_transfer_size"])
-        _add(log["start_hop_latency"], hops, *hop)
-        for name, execution in log["execution_latencies"].items():
-            _add(execution["latency"], instances, name, "executions", execution["provider_region"])
+        hop = ":".join(log["start_hop_destination"].values())
+        _add(log["start_hop_latency"], hops, hop, str(log["start_hop_data_transfer_size"]))
+        at = _regions(log)
+        for name, region in at.items():
+            latency = log["execution_latencies"][name]["latency"]
+            _add(latency, instances, name, "executions", region)
         for data in log["transmission_data"]:
-            call = data["from_instance"], data["to_instance"]
-            regions = _key(data["from_region"]), _key(data["to_region"])
-            where = call[0], "to_instance", call[1], "regions_to_regions", *regions
+            source, target = data["from_instance"], data["to_instance"]
+            where = source, "to_instance", target, "regions_to_regions", at[source], at[target]
             _add(data["transmission_latency"], instances, *where, str(data["transmission_size"]))
-            made[call] += 1
-        not_made.update((source, target) for source, target in log["non_executions"])
+            calls[source, target].append(True)
+        for source, target in log["non_executions"]:
+            calls[source, target].append(False)
     for instance in instances.values():
         instance["invocations"] = sum(map(len, instance["executions"].values()))
         instance.setdefault("to_instance", {})
-    for call in made | not_made:
-        counts = instances[call[0]]["to_instance"].setdefault(call[1], {"regions_to_regions": {}})
-        counts["invoked"], counts["non_executions"] = made[call], not_made[call]
-        counts["invocation_probability"] = made[call] / (made[call] + not_made[call])
+    for (source, target), made in calls.items():
+        counts = instances[source]["to_instance"].setdefault(target, {"regions_to_regions": {}})
+        counts["invoked"], counts["non_executions"] = made.count(True), made.count(False)
+        counts["invocation_probability"] = made.count(True) / len(made)
     return {"start_hop_summary": hops, "instance_summary": instances}
 
 
@@ -158,14 +159,11 @@ def _counted(logs: Sequence[Log]) -> dict[str, Any]:
     }
 
 
-def _regions(log: Log) -> set[str]:
-    return {each["provider_region"] for each in log["execution_latencies"].values()}
+def _regions(log: Log) -> dict[str, str]:
+    """In which each instance was executed."""
+    return {name: run["provider_region"] for name, run in log["execution_latencies"].items()}
 
 
 def _parts(region: str) -> dict[str, str]:
     """A region as logs write it."""
     return dict(zip(("provider", "region"), region.split(":", 1), strict=False))
-
-
-def _key(parts: dict[str, str]) -> str:
-    return ":".join(parts.values())

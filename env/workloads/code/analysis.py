@@ -5,6 +5,7 @@ Nothing of the file is executed, so names, regions and the like must be written 
 
 import ast
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -114,14 +115,13 @@ class Faults:
 
     def arguments(self, model: type[BaseModel], call: ast.Call, **given: Any) -> dict[str, Any]:
         """What a call is given; nothing, and a fault, if it is not written out or no such thing."""
+        given |= _by_name(call, model.model_fields)
         try:
-            names = model.model_fields
-            given |= {key: ast.literal_eval(value) for key, value in _by_name(call, names).items()}
-            return dict(validated(model, given, f"{self.where}:{call.lineno}"))
+            if not any(isinstance(value, ast.expr) for value in given.values()):
+                return dict(validated(model, given, f"{self.where}:{call.lineno}"))
+            self.add(call.lineno, "arguments must be written out, not computed")
         except InputError as error:
             self.found.append((call.lineno, str(error)))
-        except (ValueError, TypeError, RecursionError):
-            self.add(call.lineno, "arguments must be written out, not computed")
         return {}
 
 
@@ -201,11 +201,15 @@ def _calls_of(nodes: Iterable[ast.AST], workflow: str, method: str) -> list[ast.
     return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
 
-def _by_name(call: ast.Call, names: Iterable[str]) -> dict[str, ast.expr]:
-    """What a call is given, by name."""
-    return dict(zip(names, call.args, strict=False)) | {
-        keyword.arg or "**": keyword.value for keyword in call.keywords
-    }
+def _by_name(call: ast.Call, names: Iterable[str]) -> dict[str, Any]:
+    """What a call is given, by name: values that are written out, and expressions."""
+    given = dict(zip(names, call.args, strict=False))
+    given |= {keyword.arg or "**": keyword.value for keyword in call.keywords}
+    found: dict[str, Any] = dict(given)
+    for name, expression in given.items():
+        with suppress(ValueError, TypeError, RecursionError):
+            found[name] = ast.literal_eval(expression)
+    return found
 
 
 def _calls(
@@ -217,24 +221,16 @@ def _calls(
     calls = []
     for node in _calls_of(inside, workflow, INVOKE):
         given = _by_name(node, ("function", "payload", "condition"))
-        target = given.get("function")
+        target, holds = given.get("function"), given.get("condition", given.get("conditional", 1))
         if not isinstance(target, ast.Name) or target.id not in names:
             faults.add(node.lineno, "what is called must be a function of the workflow, by name")
         elif node in hidden:
             faults.add(node.lineno, f"{target.id} is called in a loop or branch: {WRITE_OUT}")
+        elif isinstance(holds, ast.expr):
+            calls.append(Call(target.id, None, node.lineno))
+        elif isinstance(holds, int | float) and 0 <= holds <= 1:
+            calls.append(Call(target.id, float(holds), node.lineno))
         else:
-            holds = given.get("condition", given.get("conditional", ast.Constant(True)))
-            calls.append(Call(target.id, _probability(holds, faults), node.lineno))
+            fault = f"condition {short(holds)} is no probability, 0 to 1 is needed"
+            faults.add(node.lineno, fault)
     return calls
-
-
-def _probability(condition: ast.expr, faults: Faults) -> float | None:
-    """That it holds; None if it is an expression."""
-    try:
-        value = ast.literal_eval(condition)
-    except (ValueError, TypeError, RecursionError):
-        return None
-    if isinstance(value, int | float) and 0 <= value <= 1:
-        return float(value)
-    faults.add(condition.lineno, f"condition {short(value)} is no probability, 0 to 1 is needed")
-    return None
