@@ -89,11 +89,7 @@ def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
     block = validated(_Block, parse_json(definition, where), where)
     unrolled = _Unrolled(_profiles(path, max_bytes), where)
     unrolled.block(block, [], 1)
-    used = [unrolled.profile(function) for function in unrolled.functions]
-    tasks = tuple(
-        Task(f"{function}_{at}", function, profile.runtime, memory=profile.memory, cores=1)
-        for at, (function, profile) in enumerate(zip(unrolled.functions, used, strict=True))
-    )
+    used = [unrolled.profile(task.category) for task in unrolled.tasks]
     edge_bytes = {
         (source, target): round(min(used[source].upload, used[target].download))
         for source, target in sorted(unrolled.edges)
@@ -102,19 +98,19 @@ def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
         {
             "tasks that failed when measured, left out": unrolled.failed,
             "runtimes of cold containers, as none was warm": sum(each.cold for each in used),
-            "parallelism taken as 1": len(tasks),
+            "parallelism taken as 1": len(used),
         }
     )
     name = f"{path.parent.name}_{path.name.split(MEASURED)[0]}"
-    return TaskGraph(name, str(path), tasks, edge_bytes, assumptions=+counts)
+    return TaskGraph(name, str(path), tuple(unrolled.tasks), edge_bytes, assumptions=+counts)
 
 
 class _Unrolled:
-    """The tasks of a definition, each with its function, and the edges between them."""
+    """The tasks of a definition, whose categories are functions, and the edges between them."""
 
     def __init__(self, profiles: Mapping[str, _Profile], where: str) -> None:
         self.profiles, self.where = profiles, where
-        self.functions: list[str] = []
+        self.tasks: list[Task] = []
         self.edges: set[tuple[int, int]] = set()
         self.failed = 0
 
@@ -144,8 +140,10 @@ class _Unrolled:
         if isinstance(state, _Function):
             count = 1 if state.type == "task" else state.count
             for _ in range(count or self._often(state.func_name, times)):
-                added = len(self.functions)
-                self.functions.append(state.func_name)
+                added, name = len(self.tasks), state.func_name
+                runtime, memory = self.profile(name)[1:3]
+                task = Task(f"{name}_{added}", name, runtime, memory=memory, cores=1)
+                self.tasks.append(task)
                 self.edges.update((task, added) for task in before)
                 before = [added]
                 if added + len(self.edges) > MOST_VALUES:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from env.sim.declared.regions import check_known
-from env.tables.collectors.csv_table import CsvTable
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
+from env.workloads.traces.csv_file import CsvTable
 
 GB_SECOND: Final = 1000 * 1024 / 128
 """In milliseconds of 128 MB, of which prices are stated."""
@@ -30,12 +30,11 @@ def provider_rows(
     names = ("pue", "cfe", "average_memory_power", "min_cpu_power", "max_cpu_power")
     power = {name: constants[name,] for name in names}
     power["average_cpu_power"] = (power["min_cpu_power"] + power["max_cpu_power"]) / 2
-    parts = {key: dict(zip(("provider", "code"), key.split(":"), strict=True)) for key in keys}
-    available: Rows = {key: dict(settings.regions[key]) | parts[key] for key in keys}
-    regions: Rows = {}
-    for key, place in available.items():
-        code = place["code"]
-        egress = {other: transfer[code, parts[other]["code"]] for other in keys if other != key}
+    codes = {key: key.split(":") for key in keys}
+    available, regions = {}, {}
+    for key, (provider, code) in codes.items():
+        available[key] = {**dict(settings.regions[key]), "provider": provider, "code": code}
+        egress = {other: transfer[code, codes[other][1]] for other in keys if other != key}
         gb_second = {}
         for architecture in ("arm64", "x86_64"):
             kind = "lambda_usd_per_ms_at_128MB", architecture
@@ -57,5 +56,5 @@ def provider_rows(
             **power,
             "available_architectures": [*gb_second],
         }
-    providers: Rows = {each["provider"]: {} for each in available.values()}
+    providers: Rows = {provider: {} for provider, _ in codes.values()}
     return {AVAILABLE: available, "provider_table": providers, "provider_region_table": regions}

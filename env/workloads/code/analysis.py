@@ -78,7 +78,7 @@ class Function(_Declared):
 
     line: int
     waits: bool
-    calls: tuple[Call, ...]
+    calls: list[Call]
 
 
 class _Workflow(Strict):

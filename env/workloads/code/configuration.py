@@ -14,13 +14,7 @@ from env.base.files import read_yaml
 from env.base.schema import Strict, distinct, nearest, validated
 from env.sim.declared.bounds import Probability
 from env.sim.declared.regions import Regions
-from env.workloads.code.analysis import (
-    Code,
-    Function,
-    Provider,
-    RegionName,
-    RegionsAndProviders,
-)
+from env.workloads.code.analysis import Code, Function, RegionName, RegionsAndProviders
 from env.workloads.inline import InlineFunction
 
 
@@ -87,12 +81,11 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     def regions(self, function: Function) -> Regions:
         """Where a function may run; what is said of its name counts alone."""
         said = self.functions.get(function.name)
-        if said is not None and said.regions != Regions():
+        if said and said.regions != Regions():
             return said.regions
         deployed = self.deployed(function)
-        if deployed.allowed:  # then no others count
-            return Regions(allowed=deployed.allowed)
-        return Regions(disallowed=deployed.disallowed)
+        disallowed = None if deployed.allowed else deployed.disallowed
+        return Regions(allowed=deployed.allowed, disallowed=disallowed)
 
     def inline(self, function: Function) -> InlineFunction:
         """What is said of a function, as an inline workflow says it.
@@ -101,9 +94,10 @@ class Configuration(Strict, coerce_numbers_to_str=True):
             KeyError: nothing is.
         """
         said, providers = self.functions[function.name], self.deployed(function).providers or {}
-        provider = providers.get(self.home_region.split(":")[0], Provider())
         added = {"category": said.category or function.name, "regions": self.regions(function)}
-        return said.model_copy(update={**added, "memory": said.memory or provider.memory})
+        if (at_home := providers.get(self.home_region.split(":")[0])) and not said.memory:
+            added["memory"] = at_home.memory
+        return said.model_copy(update=added)
 
     def of_call(self, source: str, target: str, call: int) -> dict[str, Any]:
         """The numbers of a call that are given; the last ones count."""
