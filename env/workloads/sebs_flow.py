@@ -141,8 +141,8 @@ class _Unrolled:
             count = 1 if state.type == "task" else state.count
             for _ in range(count or self._often(state.func_name, times)):
                 added, name = len(self.tasks), state.func_name
-                runtime, memory = self.profile(name)[1:3]
-                task = Task(f"{name}_{added}", name, runtime, memory=memory, cores=1)
+                of = self.profile(name)
+                task = Task(f"{name}_{added}", name, of.runtime, memory=of.memory, cores=1)
                 self.tasks.append(task)
                 self.edges.update((task, added) for task in before)
                 before = [added]
