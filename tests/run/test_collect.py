@@ -183,12 +183,16 @@ def test_latencies_between_regions() -> None:
     assert (latency[EAST]["average_latency"], latency[EAST]["seconds_per_gb"]) == (0.004, 1.0)
 
 
-def test_runs_of_a_workflow() -> None:
-    """10 s, 3 GB at 1 GB/s to another region, 20 s."""
-    tables = collected("workflow")
+def test_runs_of_a_workflow(folder: Path) -> None:
+    """10 s, 3 GB at 1 GB/s to another region, 20 s; runs elsewhere are not in the summary."""
+    episode(folder / "elsewhere.json", EAST, "aws:not-available")
+    collect("provider")
+    collect("workflow", "elsewhere.json", "episode.json")
+    tables = contents()
     summary = tables["workflow_summary_table"]["thumbnails"]
+    assert len(summary["logs"]) == 4
     assert summary["last_sync_time"] == "2023-07-10 05:00:33,000000+0000"
-    log = summary["logs"][1]
+    log = summary["logs"][3]
     assert (log["start_time"], log["runtime"]) == ("2023-07-10 05:00:00,000000+0000", 33)
     assert log["start_hop_destination"] == {"provider": "aws", "region": "us-east-1"}
     call = {"invoked": 2, "non_executions": 0, "invocation_probability": 1.0}
@@ -209,16 +213,6 @@ def test_runs_of_a_workflow() -> None:
             "Resize": {"invocations": 2, "executions": {GERMANY: [20, 20]}, "to_instance": {}},
         },
     }
-
-
-def test_runs_elsewhere_are_left_out_of_the_summary(folder: Path) -> None:
-    episode(folder / "elsewhere.json", EAST, "aws:not-available")
-    collected("workflow")
-    collect("workflow", "elsewhere.json")
-    tables = contents()
-    assert len(tables["workflow_summary_table"]["thumbnails"]["logs"]) == 4
-    summary = tables["workflow_instance_table"]["thumbnails"]
-    assert summary["workflow_runtime_samples"] == [33, 33]
 
 
 @pytest.mark.parametrize("collector", INPUTS)

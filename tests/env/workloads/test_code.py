@@ -38,11 +38,8 @@ def write(tmp_path: Path) -> Write:
         for at, (name, statements) in enumerate(functions.items()):
             entry = ", entry_point=True" if at == 0 else ""
             lines += [f'@workflow.serverless_function(name="{name.upper()}"{entry})']
-            lines += [
-                f"def {name}(event):",
-                *(f"    {each}" for each in statements or ["pass"]),
-                "",
-            ]
+            lines += [f"def {name}(event):"]
+            lines += [f"    {each}" for each in statements or ["pass"]] + [""]
         path = tmp_path / "shop.py"
         path.write_text("\n".join(lines) + extra)
         return path
@@ -58,19 +55,10 @@ def names(dag: LogicalDag) -> list[str]:
     return [node.name for node in dag.nodes]
 
 
-def joined(write: Write) -> Path:
-    """a calls c, which waits, and b twice; each b calls c, and c calls b again."""
-    return write(
-        a=[f"{CALL}(c, 1)", f"{CALL}(b, 1)", f"{CALL}(b, 2)"],
-        b=[f"{CALL}(c, 3)"],
-        c=[WAIT, f"{CALL}(d)"],
-        d=[],
-    )
-
-
 def test_names_in_topological_order_and_in_the_published_code(write: Write) -> None:
     """That visits A, C, B, B, D, C, C, breadth first, and counts each visit."""
-    dag = dag_of(joined(write))
+    calls = {"a": [f"{CALL}(c, 1)", *[f"{CALL}(b, 1)"] * 2], "b": [f"{CALL}(c, 3)"]}
+    dag = dag_of(write(**calls, c=[WAIT, f"{CALL}(d)"], d=[]))
     assert names(dag) == ["A:entry_point:0", "B:A_0_1:1", "B:A_0_2:2", "C:sync:3", "D:C_3_0:4"]
     kinds = ["initial", *["intermediate"] * 2, "synchronization", "intermediate"]
     assert [node.kind for node in dag.nodes] == kinds
