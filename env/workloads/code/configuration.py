@@ -134,7 +134,7 @@ def read_configuration(path: Path, code: Code) -> Configuration:
             if numbers.of(function.name, names[call.target], successor)
         }
         if not conditions or (numbers.probability and None not in conditions):
-            fault = "says how probable it is" if conditions else "has no such call"
+            fault = "says itself how probable it is" if conditions else "has no such call"
             raise InputError(f"{where}: calls.{at}: {code.where} {fault}")
     for function in code.functions.values():
         if given.home_region in (given.regions(function).disallowed or ()):

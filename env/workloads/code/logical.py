@@ -65,14 +65,6 @@ class LogicalDag:
         return [known.index(name) for name in names]
 
 
-class _Found(NamedTuple):
-    """A node when it is first called: whose how manieth call that is; the entry has no caller."""
-
-    function: Function
-    source: int = 0
-    successor: int = 0
-
-
 def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
     """The logical DAG of a workflow, with the numbers of its calls as far as they are given.
 
@@ -85,44 +77,42 @@ def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
     """
     entry = next(key for key, each in code.functions.items() if each.entry_point)
     _check_circle(code, entry)
-    found = [_Found(code.functions[entry])]
+    found = [(code.functions[entry], 0, 0)]  # nodes, who calls each first, and in which call
     counted: list[int | str] = [0]  # their indices in the published code
     single: dict[str, int] = {}  # places of synchronization nodes
     calls: list[tuple[int, int, int, Call]] = []  # places, and which of the caller's it is
-    for place, node in enumerate(found):  # which grows
-        for successor, call in enumerate(node.function.calls):
+    for place, (function, *_) in enumerate(found):  # which grows
+        for successor, call in enumerate(function.calls):
             if call.condition == 0:
                 continue
             called, new = code.functions[call.target], len(found)
             target = single.setdefault(call.target, new) if called.waits else new
             calls.append((place, target, successor, call))
             if target == new:
-                found.append(_Found(called, place, successor))
+                found.append((called, place, successor))
                 counted.append("" if called.waits else len(calls))
         if len(calls) > MOST_CALLS:
             raise InputError(f"{code.where}:{code.line}: more than {MOST_CALLS:,} calls of nodes")
     graph = nx.DiGraph(each[:2] for each in calls)
     graph.add_node(0)
     order = list(nx.lexicographical_topological_sort(graph))
-    index = [order.index(place) for place in range(len(found))]
+    index = sorted(range(len(order)), key=order.__getitem__)  # of places in the order
 
     def name(place: int, indices: Sequence[int | str]) -> str:
         function, source, successor = found[place]
         if place == 0:
             return f"{function.name}:entry_point:0"
-        caller = f"{found[source].function.name}_{indices[source]}_{successor}"
+        caller = f"{found[source][0].name}_{indices[source]}_{successor}"
         return f"{function.name}:{'sync' if function.waits else caller}:{indices[place]}"
 
-    nodes = [Node(found[at].function, name(at, index), name(at, counted)) for at in order]
+    nodes = [Node(found[at][0], name(at, index), name(at, counted)) for at in order]
     edges = []
     for source, target, successor, call in sorted(calls, key=lambda each: index[each[0]]):
-        names = found[source].function.name, found[target].function.name
+        names = found[source][0].name, found[target][0].name
         said = given.of_call(*names, successor) if given else {}
-        probability, assumed = call.condition, False
-        if probability is None:
-            probability, assumed = said.get("probability", ASSUMED), "probability" not in said
-        data_bytes = said.get("data_bytes", 0)
-        edges.append(Edge(index[source], index[target], data_bytes, probability, assumed))
+        probability = said.get("probability") if call.condition is None else call.condition
+        numbers = said.get("data_bytes", 0), ASSUMED if probability is None else probability
+        edges.append(Edge(index[source], index[target], *numbers, assumed=probability is None))
     return LogicalDag(code, tuple(nodes), tuple(edges))
 
 

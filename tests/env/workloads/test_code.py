@@ -230,7 +230,7 @@ def test_the_file_has_the_numbers_of_the_configuration(write: Write) -> None:
         ({"calls": [{"from": "A", "to": "B", "call": 1}]}, "calls.0: .* has no such call"),
         (
             {"calls": [{"from": "A", "to": "B", "probability": 0.5}]},
-            "calls.0: .* says how probable",
+            "calls.0: .* says itself how",
         ),
         ({"calls": [{"from": "A", "to": "B", "probability": 0}]}, "probability: .*found 0"),
         ({"regions_and_providers": {"disallowed_regions": [HOME]}}, r":4: aws:home is the home"),
