@@ -6,6 +6,7 @@ It is printed, and written as an option of config group `workflow` (-o) or drawn
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pandas as pd
@@ -52,15 +53,12 @@ def picture_of(dag: LogicalDag) -> Spec:
     graph = nx.DiGraph(edge[:2] for edge in dag.edges)
     graph.add_node(0)
     columns = [sorted(each) for each in nx.topological_generations(graph)]
-    places = {
-        index: {"x": x, "y": y - len(stack) / 2}
-        for x, stack in enumerate(columns)
-        for y, index in enumerate(stack)
-    }
-    nodes = [
-        {**places[index], "text": node.name, "kind": node.kind}
-        for index, node in enumerate(dag.nodes)
-    ]
+    places: dict[int, dict[str, Any]] = {}
+    for x, stack in enumerate(columns):
+        for row, index in enumerate(stack):
+            node = dag.nodes[index]
+            place = {"x": x, "y": row - len(stack) / 2}
+            places[index] = {**place, "text": node.name, "kind": node.kind}
     lines, chances = [], []
     for source, target in graph.edges:
         first, last = places[source], places[target]
@@ -79,8 +77,8 @@ def picture_of(dag: LogicalDag) -> Spec:
     look = {"interpolate": "monotone", "color": "silver"}
     layers = (
         (lines, mark("line", look, **at, detail=call, strokeDash=dashes)),
-        (nodes, mark("circle", {"size": 200, "opacity": 1}, **at, color=colours)),
-        (nodes, mark("text", {"dy": -16}, **at, text=text)),
+        (places.values(), mark("circle", {"size": 200, "opacity": 1}, **at, color=colours)),
+        (places.values(), mark("text", {"dy": -16}, **at, text=text)),
         (chances, mark("text", {"dy": 8}, **at, text=text)),
     )
     return {

@@ -225,14 +225,8 @@ def test_twice_is_as_once(collector: str) -> None:
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (
-            "provider . aws:us-east-9",
-            "region 'aws:us-east-9' is unknown, did you mean 'aws:us-east",
-        ),
-        (
-            f"provider . {EAST} aws:eu-west-2",
-            "aws_transfer_costs.csv: no cost of us-east-1 eu-west-2",
-        ),
+        ("provider . aws:us-east-9", "'aws:us-east-9' is unknown, did you mean 'aws:us-east"),
+        (f"provider . {EAST} aws:eu-west-2", "_costs.csv: no cost of us-east-1 eu-west-2"),
         (f"carbon {EAST}=", f"region '{GERMANY}' has no file, '{GERMANY}=' would take 475 g"),
         (f"carbon {EAST}= {GERMANY}=short.csv", "short.csv: hour 2023-07-02T05"),
         ("performance none", "none/interregion_throughput.csv.gz: no such file"),

@@ -118,8 +118,7 @@ def read_configuration(path: Path, code: Code) -> Configuration:
     where, declared = str(path), f"{code.where}:{code.line}"
     given = validated(Configuration, read_yaml(path, where), where)
     for key, needed in (("workflow_name", code.name), ("workflow_version", code.version)):
-        if getattr(given, key) != needed:
-            found = getattr(given, key)
+        if (found := getattr(given, key)) != needed:
             raise InputError(f"{where}: {key}: '{found}' found, {declared} says '{needed}'")
     names = {key: function.name for key, function in code.functions.items()}
     for name in given.functions:

@@ -23,6 +23,7 @@ BOTH = {
             "undo": {"type": "task", "func_name": "cancel"}}},
     ],
 }  # fmt: skip
+MANY = {"type": "repeat", "func_name": "f", "count": 10**9}
 ONE = {"one": {"type": "task", "func_name": "work"}}
 STATES = {"split": SPLIT, "each": {**EACH, "states": ONE}, "both": BOTH}
 MEASURED = """\
@@ -93,10 +94,7 @@ def test_maps_in_maps_and_functions_that_were_not_measured(tmp_path: Path) -> No
         ({"split": SPLIT}, "definition.json: state 'each': no such state"),
         ({"split": {**SPLIT, "next": "split"}}, "definition.json: state 'split': comes again"),
         ({"split": {"type": "switch"}}, "definition.json: states.split: .*'switch'"),
-        (
-            {"split": {"type": "repeat", "func_name": "f", "count": 10**9}},
-            "definition.json: more than 5,000,000 tasks and edges",
-        ),
+        ({"split": MANY}, "definition.json: more than 5,000,000 tasks and edges"),
     ],
 )
 def test_definitions_that_are_refused(tmp_path: Path, states: Any, words: str) -> None:
