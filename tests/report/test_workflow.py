@@ -64,7 +64,6 @@ def test_the_file_is_an_option_of_the_group_workflow(
     code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "config.yml").write_text(CONFIGURATION)
-    (tmp_path / "mine" / "workflow").mkdir(parents=True)
     target = tmp_path / "mine" / "workflow" / "thumbnails.yaml"
     main([code, "-o", str(target)])
     assert capsys.readouterr().out == f"{PRINTED}written: {target}\n"
@@ -76,7 +75,6 @@ def test_the_file_is_an_option_of_the_group_workflow(
     assert template.name == "thumbnails"
     assert template.function_names == ("Start:entry_point:0", "Resize:Start_0_1:1", "Join:sync:2")
     assert template.computation.tolist() == [20, 30, 80]
-    assert template.memory_req.tolist() == [100, 200, 300]
     assert template.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
     assert template.data_bytes.tolist() == [1000, 0, 0]
     assert template.probability.tolist() == [0.25, 0.5, 1.0]

@@ -45,7 +45,7 @@ max_cpu_power,0.003,kW per vCPU
 eu-central-1,2,91,151
 us-east-1,92,4,62
 """,
-    "interregion_throughput.csv": """src_region,dst_region,throughput_received
+    "interregion_throughput.csv.gz": """src_region,dst_region,throughput_received
 aws:us-east-1,aws:eu-central-1,2e9
 aws:us-east-1,aws:us-west-1,8e9
 aws:eu-central-1,aws:us-east-1,4e9
@@ -58,10 +58,8 @@ aws:eu-central-1,aws:us-east-1,4e9
 def folder(elsewhere: Path) -> Path:
     """The files, and an episode."""
     for name, text in FILES.items():
-        if name == "interregion_throughput.csv":
-            (elsewhere / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-        else:
-            (elsewhere / name).write_text(text)
+        content = text.encode()
+        (elsewhere / name).write_bytes(gzip.compress(content) if ".gz" in name else content)
     episode(elsewhere / "episode.json", EAST, GERMANY)
     return elsewhere
 
@@ -112,15 +110,15 @@ def contents() -> dict[str, Rows]:
     return {name: Tables("t.duckdb").rows(name, least=0) for name in FILLED_BY}
 
 
-def collected(collector: str) -> dict[str, Rows]:
-    """All tables after a collector and, if it is not the first, that of the regions."""
-    collect("provider")
-    collect(collector)
+def collected(*collectors: str) -> dict[str, Rows]:
+    """All tables after the first collector and some others."""
+    for each in ("provider", *collectors):
+        collect(each)
     return contents()
 
 
 def test_regions_prices_and_power() -> None:
-    tables = collected("provider")
+    tables = collected()
     assert tables["provider_table"] == {"aws": {}}
     assert tables[AVAILABLE][GERMANY] == {
         "name": "Europe (Frankfurt)",
@@ -186,7 +184,7 @@ def test_latencies_between_regions() -> None:
 def test_runs_of_a_workflow(folder: Path) -> None:
     """10 s, 3 GB at 1 GB/s to another region, 20 s; runs elsewhere are not in the summary."""
     episode(folder / "elsewhere.json", EAST, "aws:not-available")
-    collect("provider")
+    collected()
     collect("workflow", "elsewhere.json", "episode.json")
     tables = contents()
     summary = tables["workflow_summary_table"]["thumbnails"]
@@ -238,9 +236,7 @@ def test_a_collector_that_fails_leaves_the_tables_as_they_were(
 ) -> None:
     (folder / "short.csv").write_text("date,hour,ci\n2023-07-09,04:00,1\n")
     shutil.copy(GOLDEN[0], folder / "unnamed.json")
-    for each in INPUTS:
-        collect(each)
-    before = contents()
+    before = collected(*INPUTS)
     capsys.readouterr()
     with pytest.raises(SystemExit, match="2"):
         collect(*command.split())
