@@ -24,8 +24,6 @@ from report.palette import SERIES
 from report.vega import by_name, mark, quantity, values, word
 from run.command import refuse
 
-BESIDE = "config.yml"
-"""Beside the code."""
 ACROSS, DOWN = 220, 60
 """Pixels from a node to the next."""
 BOW = 5 / 8
@@ -96,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(
         usage=SUPPRESS,
         prog="python -m report.workflow",
-        description=f"Print the logical DAG of a workflow in code; {BESIDE} beside it has numbers.",
+        description="Print the logical DAG of a workflow in code; config.yml beside has numbers.",
     )
     parser.add_argument("code", metavar="FILE.py", type=Path, help="the code, not executed")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="DIR/workflow/NAME.yaml")
@@ -107,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for file, suffix in ((options.output, ".yaml"), (options.draw, ".png")):
             if file and file.suffix != suffix:  # so neither takes the place of the code
                 raise InputError(f"{file}: a name that ends in {suffix} is needed")
-        code, beside = read_code(options.code), options.code.with_name(BESIDE)
+        code, beside = read_code(options.code), options.code.with_name("config.yml")
         given = read_configuration(beside, code) if options.output or beside.exists() else None
         dag = logical_dag(code, given)
         if options.output and given:

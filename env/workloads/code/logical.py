@@ -121,9 +121,8 @@ def _check_circle(code: Code, entry: str) -> None:
     graph = nx.MultiDiGraph()
     graph.add_node(entry)
     for key, function in code.functions.items():
-        for call in function.calls:
-            if call.condition != 0:
-                graph.add_edge(key, call.target, line=call.line)
+        made = (call for call in function.calls if call.condition != 0)
+        graph.add_edges_from((key, call.target, {"line": call.line}) for call in made)
     with suppress(nx.NetworkXNoCycle):
         *_, last = nx.find_cycle(graph, entry)
         caller, again = (code.functions[key].name for key in last[:2])
