@@ -3,10 +3,10 @@
 It is printed, and written as an option of config group `workflow` (-o) or drawn (--draw).
 """
 
-import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pandas as pd
@@ -14,7 +14,6 @@ import pandas as pd
 from env.base.errors import InputError
 from env.base.files import written_whole
 from env.base.pipes import until_reader_leaves
-from env.base.schema import one_line
 from env.workloads.code.analysis import read_code
 from env.workloads.code.configuration import read_configuration
 from env.workloads.code.logical import KINDS, LogicalDag, logical_dag
@@ -23,11 +22,12 @@ from report.drawing import Spec, draw
 from report.figures import CONFIG
 from report.palette import SERIES
 from report.vega import by_name, mark, quantity, values, word
+from run.command import refuse
 
-BESIDE = "config.yml"
-"""Beside the code."""
 ACROSS, DOWN = 220, 60
 """Pixels from a node to the next."""
+BOW = 5 / 8
+"""By how much a line is bent for each column between its ends; nodes are at multiples of 1/2."""
 COLOURS = dict(zip(KINDS.values(), SERIES, strict=False))
 DASHES = {"certain": [1, 0], "conditional": [6, 4]}
 """How the lines of calls are dashed."""
@@ -50,30 +50,22 @@ def picture_of(dag: LogicalDag) -> Spec:
     """The chart: nodes from left to right, each behind all that call it, and lines for calls."""
     graph = nx.DiGraph(edge[:2] for edge in dag.edges)
     graph.add_node(0)
-    columns: list[list[object]] = [sorted(each) for each in nx.topological_generations(graph)]
-    column = {node: x for x, nodes in enumerate(columns) for node in nodes}
-    for edge in graph.edges:  # a call that leaves out columns is led through a place in each
-        for x in range(column[edge[0]] + 1, column[edge[1]]):
-            columns[x].append(edge)
-    places = {
-        (x, each): {"x": x, "y": row - len(stack) / 2}
-        for x, stack in enumerate(columns)
-        for row, each in enumerate(stack)
-    }
-    nodes = [
-        {**places[column[index], index], "text": node.name, "kind": node.kind}
-        for index, node in enumerate(dag.nodes)
-    ]
+    columns = [sorted(each) for each in nx.topological_generations(graph)]
+    places: dict[int, dict[str, Any]] = {}
+    for x, stack in enumerate(columns):
+        for row, index in enumerate(stack):
+            node = dag.nodes[index]
+            place = {"x": x, "y": row - len(stack) / 2}
+            places[index] = {**place, "text": node.name, "kind": node.kind}
     lines, chances = [], []
     for source, target in graph.edges:
-        first, last = column[source], column[target]
-        between = ((x, (source, target)) for x in range(first + 1, last))
-        path = [places[key] for key in ((first, source), *between, (last, target))]
+        first, last = places[source], places[target]
+        middle = {key: (first[key] + last[key]) / 2 for key in ("x", "y")}
+        middle["y"] += BOW * (last["x"] - first["x"] - 1)  # around nodes in columns between
         calls = [edge.probability for edge in dag.edges if edge[:2] == (source, target)]
-        kind = "certain" if 1 in calls else "conditional"
-        lines += [{**place, "call": f"{source} {target}", "kind": kind} for place in path]
+        kind = {"call": f"{source} {target}", "kind": "certain" if 1 in calls else "conditional"}
+        lines += [{**place, **kind} for place in (first, middle, last)]
         if calls != [1]:
-            middle = {key: (path[0][key] + path[1][key]) / 2 for key in ("x", "y")}
             chances.append({**middle, "text": ", ".join(f"{each:g}" for each in calls)})
     scale = {"zero": False, "padding": 40}
     at = {key: quantity(key, axis=None, scale=scale) for key in ("x", "y")}
@@ -83,26 +75,26 @@ def picture_of(dag: LogicalDag) -> Spec:
     look = {"interpolate": "monotone", "color": "silver"}
     layers = (
         (lines, mark("line", look, **at, detail=call, strokeDash=dashes)),
-        (nodes, mark("circle", {"size": 200, "opacity": 1}, **at, color=colours)),
-        (nodes, mark("text", {"dy": -16}, **at, text=text)),
+        (places.values(), mark("circle", {"size": 200, "opacity": 1}, **at, color=colours)),
+        (places.values(), mark("text", {"dy": -16}, **at, text=text)),
         (chances, mark("text", {"dy": 8}, **at, text=text)),
     )
     return {
         "title": f"{dag.code.name} {dag.code.version}",
         "width": ACROSS * len(columns),
-        "height": DOWN * (1 + max(map(len, columns))),
+        "height": DOWN * (1 + max(len(columns), *map(len, columns))),
         "layer": [{"data": values(pd.DataFrame(rows)), **layer} for rows, layer in layers],
         "config": CONFIG,
     }
 
 
 @until_reader_leaves()
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command, which returns its exit code; bad input gets a line for each fault and 2."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; bad input gets a line for each fault and exit code 2."""
     parser = ArgumentParser(
         usage=SUPPRESS,
         prog="python -m report.workflow",
-        description=f"Print the logical DAG of a workflow in code; {BESIDE} beside it has numbers.",
+        description="Print the logical DAG of a workflow in code; config.yml beside has numbers.",
     )
     parser.add_argument("code", metavar="FILE.py", type=Path, help="the code, not executed")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="DIR/workflow/NAME.yaml")
@@ -113,10 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for file, suffix in ((options.output, ".yaml"), (options.draw, ".png")):
             if file and file.suffix != suffix:  # so neither takes the place of the code
                 raise InputError(f"{file}: a name that ends in {suffix} is needed")
-        code, beside = read_code(options.code), options.code.with_name(BESIDE)
-        given = None
-        if options.output or beside.exists():
-            given = read_configuration(beside, code)
+        code, beside = read_code(options.code), options.code.with_name("config.yml")
+        given = read_configuration(beside, code) if options.output or beside.exists() else None
         dag = logical_dag(code, given)
         if options.output and given:
             made[options.output] = workflow_file(dag, given, str(beside)).encode()
@@ -127,12 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(content)
     except InputError as error:
-        for line in (str(error), *getattr(error, "__notes__", ())):
-            print(f"error: {one_line(line)}", file=sys.stderr)
-        return 2
+        refuse(error)
     print(printed(dag), *(f"written: {path}" for path in made), sep="\n")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,7 +6,6 @@ performance FOLDER            latencies between regions
 workflow EPISODE ...          episode files, whose time 0 is --at
 """
 
-import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,14 +14,14 @@ from pathlib import Path
 from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.pipes import until_reader_leaves
-from env.base.schema import one_line, validated
+from env.base.schema import validated
 from env.tables.collectors.carbon import carbon_rows
 from env.tables.collectors.performance import performance_rows
 from env.tables.collectors.provider import provider_rows
 from env.tables.collectors.workflow import workflow_rows
 from env.tables.settings import CollectorSettings
 from env.tables.tables import Tables
-from run.command import CONF
+from run.command import CONF, refuse
 
 COLLECTORS = {
     "provider": provider_rows,
@@ -38,8 +37,8 @@ def hour(text: str) -> datetime:
 
 
 @until_reader_leaves()
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command, which returns its exit code; bad input gets one line, 2, and no change."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; bad input gets one line, exit code 2, and no change."""
     parser = ArgumentParser(
         usage=SUPPRESS,
         prog="python -m run.collect",
@@ -61,12 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = collect(options.tables, options.inputs, settings, options.at)
         options.tables.replace(options.collector, int(options.at.timestamp()), rows)
     except InputError as error:
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
-        return 2
+        refuse(error)
     for name, table in rows.items():
         print(f"{name}: {len(table)} rows")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -5,9 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from env.base.schema import Strict
+from env.workloads.code.analysis import RegionName
 
-Key = Annotated[str, Field(pattern=r"^[\w-]+:[\w-]+$")]
-"""Of a region: its provider and the provider's name for it, as `aws:us-east-1`."""
 Amount = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -22,8 +21,8 @@ class Region(Strict):
 class CollectorSettings(Strict):
     """Regions and the numbers that no data state."""
 
-    regions: dict[Key, Region]
-    home: Key
+    regions: dict[RegionName, Region]
+    home: RegionName
     request: Amount
     free_requests: Amount
     free_gb_seconds: Amount
@@ -31,4 +30,4 @@ class CollectorSettings(Strict):
     no_data_g_per_kwh: Amount
     transfer_kwh_per_gb: Amount
     tail: Annotated[float, Field(ge=1, le=1e12)]
-    relative_performance: dict[Key, Annotated[float, Field(gt=0, le=1e12)]]
+    relative_performance: dict[RegionName, Annotated[float, Field(gt=0, le=1e12)]]

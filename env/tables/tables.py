@@ -80,14 +80,11 @@ class Tables:
                 columns = "key TEXT PRIMARY KEY, value JSON" + times * (name == AVAILABLE)
                 connection.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
             for name, rows in tables.items():
-                keys, values = [*rows], [json.dumps(row, allow_nan=False) for row in rows.values()]
                 gone = f"DELETE FROM {name} WHERE key NOT IN (SELECT unnest(?::TEXT[]))"
-                connection.execute(gone, [keys])
-                connection.execute(
-                    f"INSERT INTO {name} (key, value) SELECT unnest(?::TEXT[]), unnest(?::JSON[]) "
-                    "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    [keys, values],
-                )
+                connection.execute(gone, [[*rows]])
+                row = f"INSERT OR REPLACE INTO {name} (key, value) VALUES (?, ?)"
+                for key, value in rows.items():
+                    connection.execute(row, [key, json.dumps(value, allow_nan=False)])
             if collector in STAMPED:
                 connection.execute(f"UPDATE {AVAILABLE} SET {collector}_collector = ?", [at])
             connection.execute("COMMIT")

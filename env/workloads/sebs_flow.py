@@ -33,36 +33,31 @@ class _Block(Recorded):
     states: dict[str, "_State"]
 
 
-class _Task(Recorded):
-    type: Literal["task"]
-    func_name: str
+class _Step(Recorded):
     next: str | None = None
     failure: str | None = None
 
 
-class _Map(_Block):
+class _Function(_Step):
+    """A function; in loops for each item of an array, or so often, one after the other."""
+
+    type: Literal["task", "loop", "repeat"]
+    func_name: str
+    count: Annotated[int, Field(ge=1)] | None = None
+
+
+class _Map(_Block, _Step):
     """A block for each item of an array, all at once."""
 
     type: Literal["map"]
-    next: str | None = None
 
 
-class _Parallel(Recorded):
+class _Parallel(_Step):
     type: Literal["parallel"]
     parallel_functions: Annotated[list[_Block], Field(min_length=1)]
-    next: str | None = None
 
 
-class _Loop(Recorded):
-    """A function for each item of an array, or so often, one after the other."""
-
-    type: Literal["loop", "repeat"]
-    func_name: str
-    count: Annotated[int, Field(ge=1)] | None = None
-    next: str | None = None
-
-
-_State = Annotated[_Task | _Map | _Parallel | _Loop, Field(discriminator="type")]
+_State = Annotated[_Function | _Map | _Parallel, Field(discriminator="type")]
 
 
 class _Profile(NamedTuple):
@@ -94,11 +89,7 @@ def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
     block = validated(_Block, parse_json(definition, where), where)
     unrolled = _Unrolled(_profiles(path, max_bytes), where)
     unrolled.block(block, [], 1)
-    used = [unrolled.profiles.get(function, _Profile()) for function in unrolled.functions]
-    tasks = tuple(
-        Task(f"{function}_{at}", function, profile.runtime, memory=profile.memory, cores=1)
-        for at, (function, profile) in enumerate(zip(unrolled.functions, used, strict=True))
-    )
+    used = [unrolled.profile(task.category) for task in unrolled.tasks]
     edge_bytes = {
         (source, target): round(min(used[source].upload, used[target].download))
         for source, target in sorted(unrolled.edges)
@@ -107,21 +98,25 @@ def read_sebs_flow(definition: bytes, path: Path, max_bytes: int) -> TaskGraph:
         {
             "tasks that failed when measured, left out": unrolled.failed,
             "runtimes of cold containers, as none was warm": sum(each.cold for each in used),
-            "parallelism taken as 1": len(tasks),
+            "parallelism taken as 1": len(used),
         }
     )
     name = f"{path.parent.name}_{path.name.split(MEASURED)[0]}"
-    return TaskGraph(name, str(path), tasks, edge_bytes, assumptions=+counts)
+    return TaskGraph(name, str(path), tuple(unrolled.tasks), edge_bytes, assumptions=+counts)
 
 
 class _Unrolled:
-    """The tasks of a definition, each with its function, and the edges between them."""
+    """The tasks of a definition, whose categories are functions, and the edges between them."""
 
     def __init__(self, profiles: Mapping[str, _Profile], where: str) -> None:
         self.profiles, self.where = profiles, where
-        self.functions: list[str] = []
+        self.tasks: list[Task] = []
         self.edges: set[tuple[int, int]] = set()
         self.failed = 0
+
+    def profile(self, function: str) -> _Profile:
+        """What was measured of a function."""
+        return self.profiles.get(function, _Profile())
 
     def block(self, block: _Block, before: list[int], times: int) -> list[int]:
         """Adds a block after some tasks, one of so many copies; returns its last tasks."""
@@ -133,7 +128,7 @@ class _Unrolled:
                 raise InputError(f"{self.where}: state {short(name)}: {fault}")
             passed.add(name)
             state = block.states[name]
-            if isinstance(state, _Task) and state.failure and state.func_name not in self.profiles:
+            if state.failure and _first(state) not in self.profiles:
                 self.failed += 1
                 name = state.failure
             else:
@@ -142,40 +137,32 @@ class _Unrolled:
         return before
 
     def _state(self, state: _State, before: list[int], times: int) -> list[int]:
-        if isinstance(state, _Parallel):
-            return [
-                last
-                for branch in state.parallel_functions
-                for last in self.block(branch, before, times)
-            ]
-        if isinstance(state, _Map):
-            width = self._often(_function_of(state), times)
-            copies = (self.block(state, before, times * width) for _ in range(width))
-            return [last for copy in copies for last in copy]
-        count = 1
-        if isinstance(state, _Loop):
-            count = state.count or self._often(state.func_name, times)
-        for _ in range(count):
-            added = len(self.functions)
-            self.functions.append(state.func_name)
-            self.edges.update((task, added) for task in before)
-            before = [added]
-            if added + len(self.edges) > MOST_VALUES:
-                raise InputError(f"{self.where}: more than {MOST_VALUES:,} tasks and edges")
-        return before
+        if isinstance(state, _Function):
+            count = 1 if state.type == "task" else state.count
+            for _ in range(count or self._often(state.func_name, times)):
+                added, name = len(self.tasks), state.func_name
+                of = self.profile(name)
+                task = Task(f"{name}_{added}", name, of.runtime, memory=of.memory, cores=1)
+                self.tasks.append(task)
+                self.edges.update((task, added) for task in before)
+                before = [added]
+                if added + len(self.edges) > MOST_VALUES:
+                    raise InputError(f"{self.where}: more than {MOST_VALUES:,} tasks and edges")
+            return before
+        width = self._often(_first(state), times) if isinstance(state, _Map) else 1
+        blocks = [state] * width if isinstance(state, _Map) else state.parallel_functions
+        return [last for block in blocks for last in self.block(block, before, times * width)]
 
     def _often(self, function: str, times: int) -> int:
         """How often a function is executed in each of so many copies of a block."""
-        return max(1, round(self.profiles.get(function, _Profile()).in_a_run / times))
+        return max(1, round(self.profile(function).in_a_run / times))
 
 
-def _function_of(block: _Block) -> str:
-    """The first function of a block."""
-    state = block.states.get(block.root)
-    if isinstance(state, _Map):
-        return _function_of(state)
-    if isinstance(state, _Parallel):
-        return _function_of(state.parallel_functions[0])
+def _first(state: _State | None) -> str:
+    """The first function of a state."""
+    if isinstance(state, _Parallel | _Map):
+        block = state if isinstance(state, _Map) else state.parallel_functions[0]
+        return _first(block.states.get(block.root))
     return state.func_name if state else ""
 
 

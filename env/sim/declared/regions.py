@@ -50,8 +50,8 @@ class Region(Strict):
 RegionTable = Annotated[dict[Name, Region], Field(max_length=MOST_REGIONS)]
 
 
-def check_known(where: str, names: Iterable[str], regions: Mapping[str, Region]) -> None:
-    """Refuses by an `InputError` the name of a region that is not in `cluster.regions`."""
+def check_known(where: str, names: Iterable[str], regions: Mapping[str, object]) -> None:
+    """Refuses by an `InputError` the name of a region that is not one of those in a table."""
     for name in names:
         if name not in regions:
             hint = nearest(name, list(regions)) if regions else "cluster.regions has none"

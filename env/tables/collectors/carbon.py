@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from env.base.errors import InputError
-from env.tables.carbon_series import read_carbon
+from env.tables.carbon_series import hours_from, read_carbon
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 
@@ -35,7 +35,7 @@ def carbon_rows(
             raise InputError(f"region '{key}' has no file, '{key}=' would take {none} for it")
         hourly[key] = np.full(24, settings.no_data_g_per_kwh)
         if files[key]:
-            before = read_carbon(Path(files[key])).hours(hour - history, history)
+            before = hours_from(hour - history, history, read_carbon(Path(files[key])))
             hourly[key] = np.roll(next_day(before), now.hour)
     mean = {key: float(values.mean()) for key, values in hourly.items()}
     rows: Rows = {}

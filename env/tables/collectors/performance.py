@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from env.tables.collectors.csv_table import CsvTable
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
+from env.workloads.traces.csv_file import CsvTable
 
 BITS_PER_GB: Final = 8e9
 

@@ -5,11 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from env.base.errors import InputError
-from env.base.schema import nearest
-from env.tables.collectors.csv_table import CsvTable
+from env.sim.declared.regions import check_known
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
+from env.workloads.traces.csv_file import CsvTable
 
 GB_SECOND: Final = 1000 * 1024 / 128
 """In milliseconds of 128 MB, of which prices are stated."""
@@ -24,9 +23,7 @@ def provider_rows(
     which `provider_data_transfer` is the most, and the power of an idle and of a busy vCPU.
     """
     folder, keys = Path(inputs[0]), inputs[1:] or [*settings.regions]
-    for key in keys:
-        if key not in settings.regions:
-            raise InputError(f"region '{key}' is unknown, {nearest(key, [*settings.regions])}")
+    check_known("provider", keys, settings.regions)
     compute = CsvTable(folder / "aws_serverless_prices.csv", "usd", "price_kind", "arch", "region")
     transfer = CsvTable(folder / "aws_transfer_costs.csv", "cost", "src", "dst")
     constants = CsvTable(folder / "power_model_constants.csv", "value", "name")

@@ -3,7 +3,7 @@
 An instance is a function of a workflow, by its name; a GB is 10^9 bytes.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -11,15 +11,14 @@ from typing import Any, Final
 
 from env.base.errors import InputError
 from env.sim.check.schedule import Schedule
-from env.sim.check.servers import transfer_seconds
+from env.sim.check.servers import GB, transfer_seconds
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import WorkflowModel
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 
-BYTES_PER_GB: Final = 1e9
-TIME, DAY = "%Y-%m-%d %H:%M:%S,%f%z", "%Y-%m-%d%z"
-"""How the document writes them."""
+TIME: Final = "%Y-%m-%d %H:%M:%S,%f%z"
+"""How the document writes it."""
 
 Log = dict[str, Any]
 """Of one run of a workflow; regions in it are a mapping of provider and region."""
@@ -34,20 +33,24 @@ def workflow_rows(
     Runs in part in a region that is not available are not in `workflow_instance_table`.
     """
     available, before = tables.rows(AVAILABLE), tables.rows("workflow_summary_table", least=0)
-    by_id = {name: {log["run_id"]: log for log in row["logs"]} for name, row in before.items()}
+    logs = {name: {log["run_id"]: log for log in row["logs"]} for name, row in before.items()}
     for file in inputs:
-        logs = list(_logs(file, settings.home, now))
-        if not logs:
+        found = False
+        for name, log in _logs(file, settings.home, now):
+            logs.setdefault(name, {}).setdefault(log["run_id"], log)
+            found = True
+        if not found:
             raise InputError(f"{file}: no workflow that has a name has finished, one is needed")
-        for name, log in logs:
-            by_id.setdefault(name, {}).setdefault(log["run_id"], log)
     summaries, instances = {}, {}
-    for name, runs in by_id.items():
-        logs_of = sorted(runs.values(), key=lambda log: (log["start_time"], log["run_id"]))
-        ends = [_time(log) + timedelta(seconds=log["runtime"]) for log in logs_of]
-        synced = max(ends).strftime(TIME)
-        summaries[name] = {**_counted(logs_of), "logs": logs_of, "last_sync_time": synced}
-        if usable := [log for log in logs_of if _regions(log) <= available.keys()]:
+    for name, by_id in logs.items():
+        runs = sorted(by_id.values(), key=lambda log: (log["start_time"], log["run_id"]))
+        synced = max(
+            datetime.strptime(log["start_time"], TIME) + timedelta(seconds=log["runtime"])
+            for log in runs
+        )
+        last = {"logs": runs, "last_sync_time": synced.strftime(TIME)}
+        summaries[name] = {**_counted(runs), **last}
+        if usable := [log for log in runs if available.keys() >= {*_regions(log).values()}]:
             instances[name] = {**_counted(usable), **_summary(usable)}
     return {"workflow_summary_table": summaries, "workflow_instance_table": instances}
 
@@ -57,21 +60,18 @@ def _logs(file: str, home: str, now: datetime) -> Iterator[tuple[str, Log]]:
     episode = read_episode(file)
     if episode.expected is None:
         raise InputError(f"{file}: expected: missing, the results of the episode are needed")
-    schedule = Schedule(episode, episode.expected)
+    schedule, ends = Schedule(episode, episode.expected), episode.expected.workflow_completion_times
     ended = schedule.completed.keys() | schedule.not_called.keys()
     content = blake2b(episode.model_dump_json().encode(), digest_size=12).hexdigest()
     for workflow in episode.workflows:
         wf_id, begin = workflow.workflow_id, workflow.arrival_time
         if workflow.name and all((wf_id, each.function_id) in ended for each in workflow.functions):
-            yield (
-                workflow.name,
-                {
-                    "run_id": f"{content}{wf_id:08x}",
-                    "runtime": episode.expected.workflow_completion_times[wf_id] - begin,
-                    "start_time": (now + timedelta(seconds=begin)).strftime(TIME),
-                    **_measured(schedule, workflow, home),
-                },
-            )
+            log = {
+                "run_id": f"{content}{wf_id:08x}",
+                "runtime": ends[wf_id] - begin,
+                "start_time": (now + timedelta(seconds=begin)).strftime(TIME),
+            }
+            yield workflow.name, log | _measured(schedule, workflow, home)
 
 
 def _measured(schedule: Schedule, workflow: WorkflowModel, home: str) -> Log:
@@ -83,33 +83,32 @@ def _measured(schedule: Schedule, workflow: WorkflowModel, home: str) -> Log:
     names = {each.function_id: each.name or str(each.function_id) for each in workflow.functions}
     completed = schedule.completed
     runs = {each: completed[wf_id, each][-1] for each in names if (wf_id, each) in completed}
-    kinds = {each: schedule.types[run.server_type] for each, run in runs.items()}
-    at = {each: kind.region or home for each, kind in kinds.items()}
-    transmissions, not_made = [], []
-    for edge in (edge for edge in workflow.edges if edge.source in runs):
-        source, target = names[edge.source], names[edge.target]
-        if edge.probability is not None and not schedule.is_taken(wf_id, edge):
-            not_made.append([source, target])
-            continue
-        seconds = transfer_seconds(schedule, runs[edge.source], runs[edge.target], edge.data_bytes)
-        transmissions.append(
-            {
-                "transmission_size": edge.data_bytes / BYTES_PER_GB,
-                "transmission_latency": seconds,
-                "from_instance": source,
-                "to_instance": target,
-                "from_region": _parts(at[edge.source]),
-                "to_region": _parts(at[edge.target]),
-            }
-        )
+    at = {each: schedule.types[run.server_type].region or home for each, run in runs.items()}
+    edges = [edge for edge in workflow.edges if edge.source in runs]
+    made = {edge for edge in edges if schedule.is_taken(wf_id, edge)}
     first = min(runs.keys() - {edge.target for edge in workflow.edges})
     return {
         "execution_latencies": {
             names[each]: {"latency": run.execution_time, "provider_region": at[each]}
             for each, run in runs.items()
         },
-        "transmission_data": transmissions,
-        "non_executions": not_made,
+        "transmission_data": [
+            {
+                "transmission_size": edge.data_bytes / GB,
+                "transmission_latency": transfer_seconds(
+                    schedule, runs[edge.source], runs[edge.target], edge.data_bytes
+                ),
+                "from_instance": names[edge.source],
+                "to_instance": names[edge.target],
+                "from_region": _parts(at[edge.source]),
+                "to_region": _parts(at[edge.target]),
+            }
+            for edge in edges
+            if edge in made
+        ],
+        "non_executions": [
+            [names[edge.source], names[edge.target]] for edge in edges if edge not in made
+        ],
         "start_hop_latency": runs[first].data_transfer_time,
         "start_hop_data_transfer_size": 0.0,
         "start_hop_destination": _parts(at[first]),
@@ -120,27 +119,28 @@ def _summary(logs: Sequence[Log]) -> dict[str, Any]:
     """Samples of executions and transfers by instance and region, and how often calls were made."""
     hops: dict[str, Any] = {}
     instances: dict[str, Any] = {}
-    made: Counter[tuple[str, str]] = Counter()
-    not_made: Counter[tuple[str, str]] = Counter()
+    calls: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for log in logs:
-        hop = _key(log["start_hop_destination"]), str(log["start_hop_data_transfer_size"])
-        _add(log["start_hop_latency"], hops, *hop)
-        for name, execution in log["execution_latencies"].items():
-            _add(execution["latency"], instances, name, "executions", execution["provider_region"])
+        hop = ":".join(log["start_hop_destination"].values())
+        _add(log["start_hop_latency"], hops, hop, str(log["start_hop_data_transfer_size"]))
+        at = _regions(log)
+        for name, region in at.items():
+            latency = log["execution_latencies"][name]["latency"]
+            _add(latency, instances, name, "executions", region)
         for data in log["transmission_data"]:
-            call = data["from_instance"], data["to_instance"]
-            regions = _key(data["from_region"]), _key(data["to_region"])
-            where = call[0], "to_instance", call[1], "regions_to_regions", *regions
+            source, target = data["from_instance"], data["to_instance"]
+            where = source, "to_instance", target, "regions_to_regions", at[source], at[target]
             _add(data["transmission_latency"], instances, *where, str(data["transmission_size"]))
-            made[call] += 1
-        not_made.update((source, target) for source, target in log["non_executions"])
+            calls[source, target].append(True)
+        for source, target in log["non_executions"]:
+            calls[source, target].append(False)
     for instance in instances.values():
         instance["invocations"] = sum(map(len, instance["executions"].values()))
         instance.setdefault("to_instance", {})
-    for call in made | not_made:
-        counts = instances[call[0]]["to_instance"].setdefault(call[1], {"regions_to_regions": {}})
-        counts["invoked"], counts["non_executions"] = made[call], not_made[call]
-        counts["invocation_probability"] = made[call] / (made[call] + not_made[call])
+    for (source, target), made in calls.items():
+        counts = instances[source]["to_instance"].setdefault(target, {"regions_to_regions": {}})
+        counts["invoked"], counts["non_executions"] = made.count(True), made.count(False)
+        counts["invocation_probability"] = made.count(True) / len(made)
     return {"start_hop_summary": hops, "instance_summary": instances}
 
 
@@ -155,22 +155,15 @@ def _counted(logs: Sequence[Log]) -> dict[str, Any]:
     """What both tables say of some runs."""
     return {
         "workflow_runtime_samples": [log["runtime"] for log in logs],
-        "daily_invocation_counts": Counter(_time(log).strftime(DAY) for log in logs),
+        "daily_invocation_counts": Counter(f"{log['start_time'][:10]}+0000" for log in logs),
     }
 
 
-def _time(log: Log) -> datetime:
-    return datetime.strptime(log["start_time"], TIME)
-
-
-def _regions(log: Log) -> set[str]:
-    return {each["provider_region"] for each in log["execution_latencies"].values()}
+def _regions(log: Log) -> dict[str, str]:
+    """In which each instance was executed."""
+    return {name: run["provider_region"] for name, run in log["execution_latencies"].items()}
 
 
 def _parts(region: str) -> dict[str, str]:
     """A region as logs write it."""
     return dict(zip(("provider", "region"), region.split(":", 1), strict=False))
-
-
-def _key(parts: dict[str, str]) -> str:
-    return ":".join(parts.values())

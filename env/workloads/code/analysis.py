@@ -5,9 +5,10 @@ Nothing of the file is executed, so names, regions and the like must be written 
 
 import ast
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 
@@ -20,11 +21,13 @@ from env.sim.declared.regions import Regions
 WORKFLOW = "Workflow"
 """How the name of the class ends that a workflow is made of, also in Caribou."""
 DECLARE, INVOKE, WAIT = "serverless_function", "invoke_serverless_function", "get_predecessor_data"
-LOOPS = ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
-BRANCHES = ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.ExceptHandler
+BLOCKS = (
+    *(ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.ExceptHandler),
+)
+"""What runs more than once, or not always."""
 WRITE_OUT = "write out each call, with its condition as third argument"
 
-Model = TypeVar("Model", bound=BaseModel)
 Label = Annotated[str, Field(pattern=r"^[\w-]+$")]
 """Of a workflow or a function; colons part the names of nodes."""
 
@@ -52,20 +55,7 @@ class RegionsAndProviders(Regions):
     providers: dict[str, Provider] | None = None
 
 
-class _Workflow(Strict):
-    name: Label
-    version: Name
-
-
-class _Declared(Strict):
-    name: Label
-    entry_point: bool = False
-    regions_and_providers: RegionsAndProviders | None = None
-    environment_variables: Any = None
-
-
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A call of a function, which goes by its name in Python, and the line.
 
     `condition` is the probability of the call; None where an expression decides when it runs.
@@ -76,27 +66,32 @@ class Call:
     line: int
 
 
-@dataclass(frozen=True)
-class Function:
+class _Declared(Strict):
+    name: Label
+    entry_point: bool = False
+    regions_and_providers: RegionsAndProviders | None = None
+    environment_variables: Any = None
+
+
+class Function(_Declared):
     """A function, the line of its decorator, whether it waits for all its callers, its calls."""
 
-    name: str
     line: int
-    entry_point: bool
     waits: bool
-    deployed: RegionsAndProviders
-    calls: tuple[Call, ...]
+    calls: list[Call]
 
 
-@dataclass(frozen=True)
-class Code:
+class _Workflow(Strict):
+    name: Label
+    version: Name
+
+
+class Code(_Workflow):
     """A workflow as a file declares it in a line; functions by their names in Python."""
 
     where: str
     line: int
-    name: str
-    version: str
-    functions: Mapping[str, Function]
+    functions: dict[str, Function]
 
 
 @dataclass
@@ -115,21 +110,19 @@ class Faults:
         if self.found:
             first, *others = (text for _, text in sorted(self.found))
             error = InputError(first)
-            for text in others:
-                error.add_note(text)
+            error.__notes__ = others
             raise error
 
-    def arguments(self, model: type[Model], call: ast.Call, **given: Any) -> Model | None:
-        """What a call is given; None, and a fault, if it is not written out or no such thing."""
+    def arguments(self, model: type[BaseModel], call: ast.Call, **given: Any) -> dict[str, Any]:
+        """What a call is given; nothing, and a fault, if it is not written out or no such thing."""
+        given |= _by_name(call, model.model_fields)
         try:
-            names = model.model_fields
-            given |= {key: ast.literal_eval(value) for key, value in _by_name(call, names).items()}
-            return validated(model, given, f"{self.where}:{call.lineno}")
+            if not any(isinstance(value, ast.expr) for value in given.values()):
+                return dict(validated(model, given, f"{self.where}:{call.lineno}"))
+            self.add(call.lineno, "arguments must be written out, not computed")
         except InputError as error:
             self.found.append((call.lineno, str(error)))
-        except (ValueError, TypeError, RecursionError):
-            self.add(call.lineno, "arguments must be written out, not computed")
-        return None
+        return {}
 
 
 def read_code(path: Path) -> Code:
@@ -142,18 +135,18 @@ def read_code(path: Path) -> Code:
     faults, content = Faults(str(path)), read_bytes(path, MOST_YAML_BYTES)
     try:
         tree = ast.parse(content)
-    except SyntaxError as error:
-        raise InputError(f"{path}:{error.lineno or 1}: not Python: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path}: not Python: {error or 'nested too deeply'}") from None
-    made = [
-        (node.targets[0].id, node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Call)
-        and getattr(node.value.func, "id", getattr(node.value.func, "attr", "")).endswith(WORKFLOW)
-    ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        fault = getattr(error, "msg", str(error)) or "nested too deeply"
+        raise InputError(f"{path}:{line}: not Python: {fault}") from None
+    made = []
+    for node in tree.body:
+        match node:
+            case ast.Assign(
+                [ast.Name(name), *_],
+                ast.Call(ast.Name(called) | ast.Attribute(attr=called)) as call,
+            ) if called.endswith(WORKFLOW):
+                made.append((name, call))
     if len(made) != 1:
         needed = 'one NAME = Workflow("name", "version") is needed'
         raise InputError(f"{path}:{made[1][1].lineno if made else 1}: {len(made)} found, {needed}")
@@ -167,8 +160,7 @@ def read_code(path: Path) -> Code:
         first = f"{entries[0].name} of line {entries[0].line}"
         faults.add(each.line, f"{each.name} is a second entry point beside {first}, one is needed")
     faults.refuse()
-    assert declared is not None
-    return Code(str(path), call.lineno, declared.name, declared.version, functions)
+    return Code(where=str(path), line=call.lineno, functions=functions, **declared)
 
 
 def _functions(tree: ast.Module, workflow: str, faults: Faults) -> dict[str, Function]:
@@ -187,69 +179,58 @@ def _functions(tree: ast.Module, workflow: str, faults: Faults) -> dict[str, Fun
         line, inside = decorator.lineno, list(ast.walk(node))
         outside.difference_update(inside)
         calls = _calls(inside, workflow, names, faults)
-        declared = faults.arguments(_Declared, decorator, name=node.name)
-        if declared is None:
-            continue
-        for name in (f"def {node.name}", f"name '{declared.name}'"):
-            if lines.setdefault(name, line) != line:
-                faults.add(line, f"{name} is used twice, in line {lines[name]} too")
-        waits = any(_calls_of(inside, workflow, WAIT))
-        deployed = declared.regions_and_providers or RegionsAndProviders()
-        functions[node.name] = Function(
-            declared.name, line, declared.entry_point, waits, deployed, calls
-        )
+        if declared := faults.arguments(_Declared, decorator, name=node.name):
+            for name in (f"def {node.name}", f"name '{declared['name']}'"):
+                if lines.setdefault(name, line) != line:
+                    faults.add(line, f"{name} is used twice, in line {lines[name]} too")
+            waits = bool(_calls_of(inside, workflow, WAIT))
+            functions[node.name] = Function(line=line, waits=waits, calls=calls, **declared)
     for call in outside:
         faults.add(call.lineno, f"{INVOKE} outside of the functions of the workflow")
     return functions
 
 
 def _calls_of(nodes: Iterable[ast.AST], workflow: str, method: str) -> list[ast.Call]:
-    """The nodes that are `workflow.method(...)`."""
-    return [
-        node
-        for node in nodes
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and (node.func.value.id, node.func.attr) == (workflow, method)
-    ]
+    """The nodes that are `workflow.method(...)`, as they stand in the file."""
+    calls = []
+    for node in nodes:
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(name), called)):
+                if (name, called) == (workflow, method):
+                    calls.append(node)
+    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
 
-def _by_name(call: ast.Call, names: Iterable[str]) -> dict[str, ast.expr]:
-    """What a call is given, by name."""
-    return dict(zip(names, call.args, strict=False)) | {
-        keyword.arg or "**": keyword.value for keyword in call.keywords
-    }
+def _by_name(call: ast.Call, names: Iterable[str]) -> dict[str, Any]:
+    """What a call is given, by name: values that are written out, and expressions."""
+    given = dict(zip(names, call.args, strict=False))
+    given |= {keyword.arg or "**": keyword.value for keyword in call.keywords}
+    found: dict[str, Any] = dict(given)
+    for name, expression in given.items():
+        with suppress(ValueError, TypeError, RecursionError):
+            found[name] = ast.literal_eval(expression)
+    return found
 
 
 def _calls(
     inside: Collection[ast.AST], workflow: str, names: Collection[str], faults: Faults
-) -> tuple[Call, ...]:
+) -> list[Call]:
     """The calls in a function, by line; each runs once, whatever the function does."""
-    blocks = [block for block in inside if isinstance(block, LOOPS + BRANCHES)]
+    blocks = (block for block in inside if isinstance(block, BLOCKS))
     hidden = {each for block in blocks for each in ast.walk(block)}
     calls = []
     for node in _calls_of(inside, workflow, INVOKE):
         given = _by_name(node, ("function", "payload", "condition"))
-        target = given.get("function")
+        target, holds = given.get("function"), given.get("condition", given.get("conditional", 1))
         if not isinstance(target, ast.Name) or target.id not in names:
             faults.add(node.lineno, "what is called must be a function of the workflow, by name")
         elif node in hidden:
             faults.add(node.lineno, f"{target.id} is called in a loop or branch: {WRITE_OUT}")
+        elif isinstance(holds, ast.expr):
+            calls.append(Call(target.id, None, node.lineno))
+        elif isinstance(holds, int | float) and 0 <= holds <= 1:
+            calls.append(Call(target.id, float(holds), node.lineno))
         else:
-            holds = given.get("condition", given.get("conditional", ast.Constant(True)))
-            calls.append((node, Call(target.id, _probability(holds, faults), node.lineno)))
-    calls.sort(key=lambda one: (one[0].lineno, one[0].col_offset))
-    return tuple(call for _, call in calls)
-
-
-def _probability(condition: ast.expr, faults: Faults) -> float | None:
-    """That it holds; None if it is an expression."""
-    try:
-        value = ast.literal_eval(condition)
-    except (ValueError, TypeError, RecursionError):
-        return None
-    if isinstance(value, int | float) and 0 <= value <= 1:
-        return float(value)
-    faults.add(condition.lineno, f"condition {short(value)} is no probability, 0 to 1 is needed")
-    return None
+            fault = f"condition {short(holds)} is no probability, 0 to 1 is needed"
+            faults.add(node.lineno, fault)
+    return calls

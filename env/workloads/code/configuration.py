@@ -14,7 +14,7 @@ from env.base.files import read_yaml
 from env.base.schema import Strict, distinct, nearest, validated
 from env.sim.declared.bounds import Probability
 from env.sim.declared.regions import Regions
-from env.workloads.code.analysis import Code, Faults, Function, RegionName, RegionsAndProviders
+from env.workloads.code.analysis import Code, Function, RegionName, RegionsAndProviders
 from env.workloads.inline import InlineFunction
 
 
@@ -72,16 +72,20 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     constraints: Constraints = Constraints()
     estimated_invocations_per_month: float | None = Field(default=None, gt=0)
 
+    def deployed(self, function: Function) -> RegionsAndProviders:
+        """Where a function can be deployed to: as its code says, or else as is said of all."""
+        own = dict(function.regions_and_providers or ())
+        said = {key: value for key, value in own.items() if value is not None}
+        return self.regions_and_providers.model_copy(update=said)
+
     def regions(self, function: Function) -> Regions:
-        """Where a function may run: as the file says of it, as its code says, as of all."""
-        if function.name in self.functions and self.functions[function.name].regions != Regions():
-            return self.functions[function.name].regions
-        own, all_of = function.deployed, self.regions_and_providers
-        allowed = all_of.allowed if own.allowed is None else own.allowed
-        if allowed:  # then no others count
-            return Regions(allowed=allowed)
-        disallowed = all_of.disallowed if own.disallowed is None else own.disallowed
-        return Regions(disallowed=disallowed or None)
+        """Where a function may run; what is said of its name counts alone."""
+        said = self.functions.get(function.name)
+        if said and said.regions != Regions():
+            return said.regions
+        deployed = self.deployed(function)
+        disallowed = None if deployed.allowed else deployed.disallowed
+        return Regions(allowed=deployed.allowed, disallowed=disallowed)
 
     def inline(self, function: Function) -> InlineFunction:
         """What is said of a function, as an inline workflow says it.
@@ -89,14 +93,19 @@ class Configuration(Strict, coerce_numbers_to_str=True):
         Raises:
             KeyError: nothing is.
         """
-        said, providers = self.functions[function.name], self.regions_and_providers.providers
-        if function.deployed.providers is not None:
-            providers = function.deployed.providers
-        provider = (providers or {}).get(self.home_region.split(":")[0])
+        said, providers = self.functions[function.name], self.deployed(function).providers or {}
         added = {"category": said.category or function.name, "regions": self.regions(function)}
-        if said.memory is None and provider is not None:
-            added["memory"] = provider.memory
+        if (at_home := providers.get(self.home_region.split(":")[0])) and not said.memory:
+            added["memory"] = at_home.memory
         return said.model_copy(update=added)
+
+    def of_call(self, source: str, target: str, call: int) -> dict[str, Any]:
+        """The numbers of a call that are given; the last ones count."""
+        found: dict[str, Any] = {}
+        for numbers in self.calls:
+            if numbers.of(source, target, call):
+                found |= numbers.model_dump(exclude_none=True)
+        return found
 
 
 def read_configuration(path: Path, code: Code) -> Configuration:
@@ -109,8 +118,7 @@ def read_configuration(path: Path, code: Code) -> Configuration:
     where, declared = str(path), f"{code.where}:{code.line}"
     given = validated(Configuration, read_yaml(path, where), where)
     for key, needed in (("workflow_name", code.name), ("workflow_version", code.version)):
-        if getattr(given, key) != needed:
-            found = getattr(given, key)
+        if (found := getattr(given, key)) != needed:
             raise InputError(f"{where}: {key}: '{found}' found, {declared} says '{needed}'")
     names = {key: function.name for key, function in code.functions.items()}
     for name in given.functions:
@@ -124,16 +132,11 @@ def read_configuration(path: Path, code: Code) -> Configuration:
             for successor, call in enumerate(function.calls)
             if numbers.of(function.name, names[call.target], successor)
         }
-        if not conditions:
-            raise InputError(f"{where}: calls.{at}: there is no such call in {code.where}")
-        if numbers.probability is not None and None not in conditions:
-            stated = f"{code.where} calls always, or with another probability"
-            raise InputError(
-                f"{where}: calls.{at}.probability: {numbers.probability} found, {stated}"
-            )
-    faults = Faults(code.where)
+        if not conditions or (numbers.probability and None not in conditions):
+            fault = "says itself how probable it is" if conditions else "has no such call"
+            raise InputError(f"{where}: calls.{at}: {code.where} {fault}")
     for function in code.functions.values():
         if given.home_region in (given.regions(function).disallowed or ()):
-            faults.add(function.line, f"{given.home_region} is the home region, and disallowed")
-    faults.refuse()
+            fault = f"{given.home_region} is the home region, and disallowed"
+            raise InputError(f"{code.where}:{function.line}: {fault}")
     return given

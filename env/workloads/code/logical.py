@@ -3,8 +3,8 @@
 Kinds and names of nodes are those of Caribou's design document.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,8 +23,7 @@ KINDS = {"entry_point": "initial", "sync": "synchronization", "": "intermediate"
 """Of nodes, by the second part of their names; that of intermediate ones is the call."""
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node: its function, and its names in the document and in the published code."""
 
     function: Function
@@ -55,25 +54,15 @@ class LogicalDag:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
 
-    def indices(self, names: Iterable[str]) -> dict[str, int]:
+    def indices(self, names: Sequence[str]) -> list[int]:
         """The nodes of names that are all in the document's form, or all in the published code's.
 
         There, synchronization nodes have no index, but each call of one advances that of later
-        nodes. Either may have the workflow and its version before functions, as in tables.
+        nodes.
         """
-        before = f"{self.code.name}-{self.code.version}-".replace(".", "_")
-        plain = {name: name.replace(before, "") for name in names}
-        published = any(name.endswith(":sync:") for name in plain.values())
+        published = any(name.endswith(":sync:") for name in names)
         known = [each.published if published else each.name for each in self.nodes]
-        return {name: known.index(each) for name, each in plain.items()}
-
-
-class _Visit(NamedTuple):
-    """A call, which is the how manieth of its node; the entry is called by itself."""
-
-    call: Call
-    source: int = 0
-    successor: int = 0
+        return [known.index(name) for name in names]
 
 
 def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
@@ -88,76 +77,56 @@ def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
     """
     entry = next(key for key, each in code.functions.items() if each.entry_point)
     _check_circle(code, entry)
-    visited: list[_Visit] = []  # the first call of each node
-    single: dict[str, int] = {}  # places of synchronization nodes in it
-    counted: dict[int, int | str] = {}  # indices in the published code
-    calls: list[tuple[int, _Visit]] = []  # with the place of the node that is called
-    queue = deque([_Visit(Call(entry, 1.0, code.line))])
-    while queue:
-        visit = queue.popleft()
-        function = code.functions[visit.call.target]
-        place = single.get(visit.call.target, len(visited))
-        if place == len(visited):
-            counted[place] = "" if function.waits and place else len(calls)
-            visited.append(visit)
-            if function.waits:
-                single[visit.call.target] = place
-            for successor, call in enumerate(function.calls):
-                if call.condition != 0:
-                    queue.append(_Visit(call, place, successor))
-        calls.append((place, visit))
+    found = [(code.functions[entry], 0, 0)]  # nodes, who calls each first, and in which call
+    counted: list[int | str] = [0]  # their indices in the published code
+    single: dict[str, int] = {}  # places of synchronization nodes
+    calls: list[tuple[int, int, int, Call]] = []  # places, and which of the caller's it is
+    for place, (function, *_) in enumerate(found):  # which grows
+        for successor, call in enumerate(function.calls):
+            if call.condition == 0:
+                continue
+            called, new = code.functions[call.target], len(found)
+            target = single.setdefault(call.target, new) if called.waits else new
+            calls.append((place, target, successor, call))
+            if target == new:
+                found.append((called, place, successor))
+                counted.append("" if called.waits else len(calls))
         if len(calls) > MOST_CALLS:
             raise InputError(f"{code.where}:{code.line}: more than {MOST_CALLS:,} calls of nodes")
-    graph = nx.DiGraph((visit.source, place) for place, visit in calls[1:])
+    graph = nx.DiGraph(each[:2] for each in calls)
     graph.add_node(0)
     order = list(nx.lexicographical_topological_sort(graph))
-    index = {place: at for at, place in enumerate(order)}
-    functions = [code.functions[visit.call.target] for visit in visited]
+    index = sorted(range(len(order)), key=order.__getitem__)  # of places in the order
 
-    def name(place: int, indices: Mapping[int, int | str]) -> str:
-        function, first = functions[place].name, visited[place]
+    def name(place: int, indices: Sequence[int | str]) -> str:
+        function, source, successor = found[place]
         if place == 0:
-            return f"{function}:entry_point:0"
-        if functions[place].waits:
-            return f"{function}:sync:{indices[place]}"
-        caller = f"{functions[first.source].name}_{indices[first.source]}_{first.successor}"
-        return f"{function}:{caller}:{indices[place]}"
+            return f"{function.name}:entry_point:0"
+        caller = f"{found[source][0].name}_{indices[source]}_{successor}"
+        return f"{function.name}:{'sync' if function.waits else caller}:{indices[place]}"
 
-    nodes = [Node(functions[place], name(place, index), name(place, counted)) for place in order]
+    nodes = [Node(found[at][0], name(at, index), name(at, counted)) for at in order]
     edges = []
-    for place, visit in sorted(calls[1:], key=lambda each: index[each[1].source]):
-        called = nodes[index[visit.source]].function.name, functions[place].name, visit.successor
-        edges.append(Edge(index[visit.source], index[place], *_numbers(visit.call, called, given)))
+    for source, target, successor, call in sorted(calls, key=lambda each: index[each[0]]):
+        names = found[source][0].name, found[target][0].name
+        said = given.of_call(*names, successor) if given else {}
+        probability = said.get("probability") if call.condition is None else call.condition
+        numbers = said.get("data_bytes", 0), ASSUMED if probability is None else probability
+        edges.append(Edge(index[source], index[target], *numbers, assumed=probability is None))
     return LogicalDag(code, tuple(nodes), tuple(edges))
-
-
-def _numbers(
-    call: Call, called: tuple[str, str, int], given: Configuration | None
-) -> tuple[int, float, bool]:
-    """Bytes and probability of a call, and whether that is assumed; the last given ones count."""
-    data_bytes, probability = 0, call.condition
-    for numbers in given.calls if given else ():
-        if numbers.of(*called):
-            data_bytes = data_bytes if numbers.data_bytes is None else numbers.data_bytes
-            if call.condition is None:
-                probability = numbers.probability or probability
-    assumed = probability is None
-    return data_bytes, ASSUMED if probability is None else probability, assumed
 
 
 def _check_circle(code: Code, entry: str) -> None:
     """Refuses functions that call each other in a circle, as nodes would be visited again."""
-    graph = nx.DiGraph()
+    graph = nx.MultiDiGraph()
     graph.add_node(entry)
     for key, function in code.functions.items():
-        graph.add_edges_from((key, call.target) for call in function.calls if call.condition != 0)
-    try:
-        circle = [source for source, _ in nx.find_cycle(graph, entry)]
-    except nx.NetworkXNoCycle:
-        return
-    again, last = code.functions[circle[0]], code.functions[circle[-1]]
-    line = next(call.line for call in last.calls if call.target == circle[0])
-    raise InputError(
-        f"{code.where}:{line}: '{last.name}' calls '{again.name}', which is visited "
-        "again: functions must not call each other in a circle"
-    )
+        made = (call for call in function.calls if call.condition != 0)
+        graph.add_edges_from((key, call.target, {"line": call.line}) for call in made)
+    with suppress(nx.NetworkXNoCycle):
+        *_, last = nx.find_cycle(graph, entry)
+        caller, again = (code.functions[key].name for key in last[:2])
+        raise InputError(
+            f"{code.where}:{graph.edges[last]['line']}: '{caller}' calls '{again}', which is "
+            "visited again: functions must not call each other in a circle"
+        )

@@ -4,7 +4,6 @@ import json
 import math
 
 from env.base.errors import InputError
-from env.resources.quantity import as_number
 from env.workloads.code.configuration import Configuration
 from env.workloads.code.logical import ASSUMED, Edge, LogicalDag
 
@@ -26,8 +25,6 @@ def workflow_file(dag: LogicalDag, given: Configuration, where: str) -> str:
             raise InputError(f"{where}: functions.{node.function.name}: missing, required")
         inline = given.inline(node.function)
         numbers = inline.model_dump(exclude_defaults=True, exclude_none=True)
-        if inline.resources:
-            numbers["resources"] = {name: as_number(n) for name, n in inline.resources.items()}
         lines.append(f"      {json.dumps(node.name)}: {json.dumps(numbers)}")
     between: dict[tuple[int, int], list[Edge]] = {}
     for edge in dag.edges:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from env.base.errors import InputError
-from env.base.files import opened
+from env.base.files import MOST_BYTES, opened
 from env.base.schema import nearest, one_line, short
 
 COLUMN = re.compile(r"(?<=^In CSV column )#(\d+)")
@@ -108,3 +108,20 @@ class CsvFile:
     def error(self, row: int, column: str, value: str, allowed: str) -> InputError:
         """One line on a cell; `row` counts from 0."""
         return InputError(f"{self.path}: row {row + 2}: {column} is {value}, {allowed}")
+
+
+class CsvTable(dict[tuple[str, ...], float]):
+    """The numbers of a column by the texts of others; they may be as large as bits per second.
+
+    Raises:
+        InputError: it cannot be read, or has no number that is asked for.
+    """
+
+    def __init__(self, path: Path, number: str, *texts: str) -> None:
+        columns = CsvFile(path, MOST_BYTES).read(texts, {number: 1e15}, blank_texts=texts)
+        keys = zip(*(columns[name] for name in texts), strict=True)
+        super().__init__(zip(keys, columns[number].tolist(), strict=True))
+        self._what = f"{path}: no {number}"
+
+    def __missing__(self, key: tuple[str, ...]) -> float:
+        raise InputError(f"{self._what} of {' '.join(key)}, which is needed")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from env.base.errors import InputError
-from env.tables.carbon_series import read_carbon
+from env.tables.carbon_series import hours_from, read_carbon
 
-BEGIN = np.datetime64("2023-03-26T00")
+DAY = np.datetime64("2023-03-26T00")
 
 ELECTRICITY_MAPS = """date,hour,day,month,weekday,ci
 2023-03-26,00:00,26,03,Sunday,300.5
@@ -46,6 +46,11 @@ def history(*values: float | None, key: str = "history", **others: str) -> str:
     return json.dumps({"zone": "DE", key: [{**each, **others} for each in entries]})
 
 
+def hours(file: Path, begin: int, count: int) -> list[float]:
+    """Those that follow from an hour of the day on."""
+    return hours_from(DAY + begin, count, read_carbon(file)).tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -61,36 +66,29 @@ def test_formats_plain_and_packed(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
     for file in tmp_path.iterdir():
-        assert read_carbon(file).hours(BEGIN, 3).tolist() == [300.5, 0, 310]
-        assert read_carbon(file).hours(BEGIN + 1, 1).tolist() == [0]
+        assert hours(file, 0, 3) == [300.5, 0, 310]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "row"),
+    ("name", "text"),
     [
-        ("blank.csv", EIA.replace("2.0,310", ","), "line 4"),
-        ("left_out.csv", ELECTRICITY_MAPS.replace("02:00", "03:00"), "line 3"),
-        ("half_left_out.csv", ENTSO_E[: ENTSO_E.index("2023-03-26 02:30")], "line 6"),
-        ("twice.csv", ENTSO_E + "2023-03-26 02:30:00,320\n", "line 6"),
-        ("null.json", history(300.5, 0, None), "entry 3"),
-        ("short.json", history(300.5, 0), "entry 2"),
+        ("blank.csv", EIA.replace("2.0,310", ",")),
+        ("left_out.csv", ELECTRICITY_MAPS.replace("02:00", "03:00")),
+        ("half_left_out.csv", ENTSO_E[: ENTSO_E.index("2023-03-26 02:30")]),
+        ("twice.csv", ENTSO_E + "2023-03-26 02:30:00,320\n"),
+        ("null.json", history(300.5, 0, None)),
+        ("short.json", history(300.5, 0)),
     ],
 )
-def test_a_gap_is_refused_where_it_is_needed(
-    tmp_path: Path, name: str, text: str, row: str
-) -> None:
+def test_a_gap_is_refused_where_it_is_needed(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / name
     file.write_text(text)
-    assert read_carbon(file).hours(BEGIN, 2).tolist() == [300.5, 0]
-    with pytest.raises(InputError) as refused:
-        read_carbon(file).hours(BEGIN, 3)
-    assert str(refused.value).startswith(f"{file}: {row}: hour 2023-03-26T02 (UTC) has no value")
-
-
-def test_hours_before_the_first_are_a_gap(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(EIA)
-    with pytest.raises(InputError, match=r"hour 2023-03-25T23 .* 2023-03-26T00 to 2023-03-26T02"):
-        read_carbon(tmp_path / "a.csv").hours(BEGIN - 1, 2)
+    assert hours(file, 0, 2) == [300.5, 0]
+    for begin, missing in ((1, "2023-03-26T02"), (-1, "2023-03-25T23")):
+        with pytest.raises(
+            InputError, match=rf"{name}: hour {missing} \(UTC\) .* 2023-03-26T00 to"
+        ):
+            hours(file, begin, 2)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_hours_before_the_first_are_a_gap(tmp_path: Path) -> None:
         ("a.csv", EIA.replace("300.5", "-1"), "row 2: avg_CI is -1, a number of at least 0"),
         ("a.csv", EIA.replace("300.5", "300500"), "avg_CI is 300500, .* at most 3000 is needed"),
         ("a.csv", EIA.replace("avg_CI", "kg"), r"\(gCO2e/kWh\) need a column ci, avg_CI"),
-        ("a.csv", EIA.replace("2023-03-26 01", "26.3.2023 01"), "line 3: '26.3.2023 01.* a time"),
+        ("a.csv", EIA.replace("2023-03-26 01", "26.3.2023 01"), "value 2: '26.3.2023 01.* a time"),
         ("a.json", history(1, -1), "history.1.carbonIntensity: .* greater than or equal to 0"),
         ("a.json", history(1, unit="kgCO2/kWh"), "history.0.unit: .* found 'kgCO2/kWh'"),
         ("a.json", "{}", "history: missing, required"),
@@ -114,16 +112,13 @@ def test_what_is_refused(tmp_path: Path, name: str, text: str, words: str) -> No
 @pytest.mark.realdata
 def test_real_samples(data_dir: Path) -> None:
     """PJM has no values in part of 13 March 2022, all others but CISO are whole."""
-    files = sorted((data_dir / "carbon").iterdir())
-    whole = []
-    for file in files:
+    gaps = []
+    for file in sorted((data_dir / "carbon").iterdir()):
         series = read_carbon(file)
-        assert np.nanmax(series.values) < 1_000, file
-        if not np.isnan(series.values).any():
-            assert len(series.hours(series.times[0], len(series.times))) >= 4_344
-            whole.append(file)
-    assert [file.name[:7] for file in files if file not in whole] == ["us_CISO", "us_PJM_"]
-    with pytest.raises(InputError, match=r"line 1713: hour 2022-03-13T07 \(UTC\)"):
-        read_carbon(data_dir / "carbon" / "us_PJM_2022_fuelmix.csv.gz").hours(
-            np.datetime64("2022-03-13"), 24
-        )
+        assert series.max() < 1_000, file
+        if series.hasnans:
+            gaps.append(file.name[:7])
+        else:
+            assert len(hours_from(series.index[0], len(series), series)) >= 4_344
+    assert gaps == ["us_CISO", "us_PJM_"]
+    assert np.isnan(series["2022-03-13T07"])

@@ -11,17 +11,17 @@ import pytest
 import yaml
 
 from env.base.errors import InputError
-from env.sim.declared.regions import permitted_regions
+from env.sim.declared.regions import Regions, permitted_regions
 from env.workloads.code.analysis import Code, read_code
 from env.workloads.code.annotations import Workflow
-from env.workloads.code.configuration import read_configuration
+from env.workloads.code.configuration import Configuration, read_configuration
 from env.workloads.code.logical import LogicalDag, logical_dag
 from env.workloads.code.workflow_file import workflow_file
 
 Write = Callable[..., Path]
 CALL = "workflow.invoke_serverless_function"
 WAIT = "workflow.get_predecessor_data()"
-HOME = {"provider": "aws", "region": "home"}
+HOME, NEAR = ({"provider": "aws", "region": region} for region in ("home", "near"))
 BASE = {"workflow_name": "shop", "workflow_version": "0.0.1", "home_region": HOME}
 
 
@@ -38,11 +38,8 @@ def write(tmp_path: Path) -> Write:
         for at, (name, statements) in enumerate(functions.items()):
             entry = ", entry_point=True" if at == 0 else ""
             lines += [f'@workflow.serverless_function(name="{name.upper()}"{entry})']
-            lines += [
-                f"def {name}(event):",
-                *(f"    {each}" for each in statements or ["pass"]),
-                "",
-            ]
+            lines += [f"def {name}(event):"]
+            lines += [f"    {each}" for each in statements or ["pass"]] + [""]
         path = tmp_path / "shop.py"
         path.write_text("\n".join(lines) + extra)
         return path
@@ -58,32 +55,16 @@ def names(dag: LogicalDag) -> list[str]:
     return [node.name for node in dag.nodes]
 
 
-def joined(write: Write) -> Path:
-    """a calls c, which waits, and b twice; each b calls c, and c calls b again."""
-    return write(
-        a=[f"{CALL}(c, 1)", f"{CALL}(b, 1)", f"{CALL}(b, 2)"],
-        b=[f"{CALL}(c, 3)"],
-        c=[WAIT, f"{CALL}(d)"],
-        d=[],
-    )
-
-
-def test_nodes_are_named_in_topological_order(write: Write) -> None:
-    dag = dag_of(joined(write))
+def test_names_in_topological_order_and_in_the_published_code(write: Write) -> None:
+    """That visits A, C, B, B, D, C, C, breadth first, and counts each visit."""
+    calls = {"a": [f"{CALL}(c, 1)", *[f"{CALL}(b, 1)"] * 2], "b": [f"{CALL}(c, 3)"]}
+    dag = dag_of(write(**calls, c=[WAIT, f"{CALL}(d)"], d=[]))
     assert names(dag) == ["A:entry_point:0", "B:A_0_1:1", "B:A_0_2:2", "C:sync:3", "D:C_3_0:4"]
     kinds = ["initial", *["intermediate"] * 2, "synchronization", "intermediate"]
     assert [node.kind for node in dag.nodes] == kinds
     assert [edge[:2] for edge in dag.edges] == [(0, 3), (0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
-
-
-def test_names_of_the_published_code_are_read_too(write: Write) -> None:
-    """It visits A, C, B, B, D, C, C, breadth first, and counts each visit."""
     published = ["A:entry_point:0", "B:A_0_1:2", "B:A_0_2:3", "C:sync:", "D:C__0:4"]
-    dag = dag_of(joined(write))
-    for listed in (published, names(dag)):
-        assert list(dag.indices(listed).values()) == [0, 1, 2, 3, 4]
-    tables = "shop-0_0_1-D:shop-0_0_1-C__0:4", "shop-0_0_1-C:sync:"
-    assert list(dag.indices(tables).values()) == [4, 3]
+    assert dag.indices(published) == dag.indices(names(dag)) == [0, 1, 2, 3, 4]
 
 
 def test_three_calls_of_a_synchronization_node_are_three_edges(write: Write) -> None:
@@ -189,36 +170,32 @@ def test_violations_are_said_with_their_line(
         read_code(path)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^[^:]*none\.py: no such file$"):
-        read_code(tmp_path / "none.py")
-
-
-def test_all_violations_are_said_at_once(write: Write) -> None:
-    path = write(a=[f"{CALL}(b, 1, 2)", f"{CALL}(x)"], b=["if event:", f"    {CALL}(a)"])
-    with pytest.raises(InputError) as refused:
-        read_code(path)
-    said = [str(refused.value), *refused.value.__notes__]
-    assert [line.split("shop.py:")[1].split(":")[0] for line in said] == ["6", "7", "12"]
-
-
-def configured(path: Path, **changes: Any) -> tuple[Code, Path]:
+def read(path: Path, **changes: Any) -> tuple[Code, Configuration]:
     config = path.with_name("config.yml")
     config.write_text(yaml.safe_dump(BASE | changes))
-    return read_code(path), config
+    code = read_code(path)
+    return code, read_configuration(config, code)
 
 
 def test_the_file_has_the_numbers_of_the_configuration(write: Write) -> None:
     conditions = "event", "event", "event", "0.125"
-    code, config = configured(
-        write(a=[f"{CALL}(b, 1, {each})" for each in conditions], b=[f"{CALL}(c)"] * 2, c=[WAIT]),
+    path = write(
+        a=[f"{CALL}(b, 1, {each})" for each in conditions],
+        b=[f"{CALL}(c, 1, 0.5)", f"{CALL}(c, 1, event)"],
+        c=[WAIT],
+    )
+    own = {"allowed_regions": [NEAR], "providers": {"aws": {"config": {"memory": 128}}}}
+    text = path.read_text()
+    path.write_text(text.replace('name="C"', f'name="C", regions_and_providers={own}'))
+    code, given = read(
+        path,
         functions={
             "A": {"runtime": 1.5, "memory": 300, "resources": {"GPU": 0.5}},
             "B": {"runtime": 2.0, "parallelism": 2, "category": "kind"},
             "C": {"computation": 10**9},
         },
         regions_and_providers={
-            "disallowed_regions": [{"provider": "aws", "region": "far"}],
+            "disallowed_regions": [NEAR],
             "providers": {"aws": {"config": {"memory": 256}}, "gcp": {"config": {"memory": 1}}},
         },
         calls=[
@@ -228,26 +205,18 @@ def test_the_file_has_the_numbers_of_the_configuration(write: Write) -> None:
             {"from": "B", "to": "C", "bytes": 10},
         ],
     )
-    given = read_configuration(config, code)
     text = workflow_file(logical_dag(code, given), given, "config.yml")
     shop = yaml.safe_load(text)["mix"]["shop"]
     a, b, *_, c = shop["functions"].values()
     assert list(shop["functions"])[1] == "B:A_0_0:1" and len(shop["functions"]) == 6
-    far = {"regions": {"disallowed": ["aws:far"]}}
+    far = {"regions": {"disallowed": ["aws:near"]}}
     assert a == far | {"runtime": 1.5, "memory": 300, "category": "A", "resources": {"GPU": 0.5}}
     assert b == far | {"runtime": 2.0, "memory": 256, "parallelism": 2, "category": "kind"}
-    assert c == far | {"computation": 10**9, "memory": 256, "category": "C"}
+    near = {"regions": {"allowed": ["aws:near"]}}
+    assert c == near | {"computation": 10**9, "memory": 128, "category": "C"}
     edges = [(edge["bytes"], edge.get("probability")) for edge in shop["edges"]]
-    assert edges == [(5, 0.25), (5, 0.75), (7, 0.25), (5, 0.125)] + [(20, None)] * 4
-
-
-def test_calls_of_the_same_node_are_one_edge_of_the_file(write: Write) -> None:
-    functions = {name: {"runtime": 1.0} for name in "AB"}
-    path = write(a=[f"{CALL}(b, 1, 0.5)", f"{CALL}(b, 1, event)"], b=[WAIT])
-    code, config = configured(path, functions=functions)
-    given = read_configuration(config, code)
-    text = workflow_file(logical_dag(code, given), given, "config.yml")
-    assert '"probability": 0.75}  # 0.5 is assumed' in text and text.count('"from"') == 1
+    assert edges == [(5, 0.25), (5, 0.75), (7, 0.25), (5, 0.125)] + [(20, 0.75)] * 4
+    assert text.count('"probability": 0.75}  # 0.5 is assumed') == 4
 
 
 @pytest.mark.parametrize(
@@ -257,9 +226,9 @@ def test_calls_of_the_same_node_are_one_edge_of_the_file(write: Write) -> None:
         ({"workflow_version": "1"}, "workflow_version: '1' found, .*:2 says '0.0.1'"),
         ({"functions": {"Bb": {"runtime": 1.0}}}, "functions.Bb: not in .*, did you mean 'B'"),
         ({"functions": {"B": {"memory": 1}}}, "functions.B: exactly one of runtime and comp"),
-        ({"calls": [{"from": "B", "to": "A"}]}, "calls.0: there is no such call"),
-        ({"calls": [{"from": "A", "to": "B", "call": 1}]}, "calls.0: there is no such call"),
-        ({"calls": [{"from": "A", "to": "B", "probability": 0.5}]}, "0.5 found, .* calls always"),
+        ({"calls": [{"from": "B", "to": "A"}]}, "calls.0: .*shop.py has no such call"),
+        ({"calls": [{"from": "A", "to": "B", "call": 1}]}, "calls.0: .* has no such call"),
+        ({"calls": [{"from": "A", "to": "B", "probability": 0.5}]}, "calls.0: .* says itself"),
         ({"calls": [{"from": "A", "to": "B", "probability": 0}]}, "probability: .*found 0"),
         ({"regions_and_providers": {"disallowed_regions": [HOME]}}, r":4: aws:home is the home"),
         ({"home_region": "home"}, "home_region: .*found 'home'"),
@@ -268,35 +237,16 @@ def test_calls_of_the_same_node_are_one_edge_of_the_file(write: Write) -> None:
 def test_a_configuration_that_contradicts_the_code(
     write: Write, changes: dict[str, Any], words: str
 ) -> None:
-    code, config = configured(write(a=[f"{CALL}(b)"], b=[]), **changes)
-    with pytest.raises(InputError, match=words):
-        read_configuration(config, code)
-
-
-def test_what_a_function_says_of_regions_goes_before_what_is_said_of_all(write: Write) -> None:
-    near, far = ({"provider": "aws", "region": region} for region in ("near", "far"))
-    own = {"allowed_regions": [near], "providers": {"aws": {"config": {"memory": 128}}}}
     path = write(a=[f"{CALL}(b)"], b=[])
-    text = path.read_text()
-    path.write_text(text.replace('name="B"', f'name="B", regions_and_providers={own}'))
-    of_all = {"disallowed_regions": [near, far], "providers": {"aws": {"config": {"memory": 256}}}}
-    functions: dict[str, Any] = {name: {"runtime": 1.0} for name in "AB"}
-    code, config = configured(path, regions_and_providers=of_all, functions=functions)
-    given = read_configuration(config, code)
-    a, b = (given.inline(function) for function in code.functions.values())
-    assert (a.regions.allowed, a.regions.disallowed, a.memory) == (
-        None,
-        ("aws:near", "aws:far"),
-        256,
-    )
-    assert (b.regions.allowed, b.regions.disallowed, b.memory) == (("aws:near",), None, 128)
-    functions["B"]["regions"] = {"disallowed": ["aws:other"]}
-    given = read_configuration(configured(path, functions=functions)[1], code)
-    assert given.regions(code.functions["b"]).disallowed == ("aws:other",)
-    own = {"disallowed_regions": [HOME]}
-    path.write_text(text.replace('name="B"', f'name="B", regions_and_providers={own}'))
-    with pytest.raises(InputError, match=r"shop\.py:8: aws:home is the home region"):
-        read_configuration(configured(path)[1], read_code(path))
+    with pytest.raises(InputError, match=words):
+        read(path, **changes)
+
+
+def test_regions_of_a_name_count_alone(write: Write) -> None:
+    of_name = {"runtime": 1.0, "regions": {"disallowed": ["aws:near"]}}
+    all_of = {"allowed_regions": [NEAR]}
+    code, given = read(write(a=[]), functions={"A": of_name}, regions_and_providers=all_of)
+    assert given.regions(code.functions["a"]) == Regions(disallowed=("aws:near",))
 
 
 REGIONS = ("r1", "r2", "r3", "p2:r1")

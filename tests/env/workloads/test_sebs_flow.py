@@ -23,6 +23,7 @@ BOTH = {
             "undo": {"type": "task", "func_name": "cancel"}}},
     ],
 }  # fmt: skip
+MANY = {"type": "repeat", "func_name": "f", "count": 10**9}
 ONE = {"one": {"type": "task", "func_name": "work"}}
 STATES = {"split": SPLIT, "each": {**EACH, "states": ONE}, "both": BOTH}
 MEASURED = """\
@@ -52,7 +53,11 @@ def read(folder: Path, states: Any = STATES, rows: str = MEASURED) -> TaskGraph:
 
 
 def test_a_definition_is_unrolled_as_it_was_measured(tmp_path: Path) -> None:
-    """A run has 2 executions of `work` and 1 to 3, 2 in the middle, of `refine`; `book` failed."""
+    """A run has 2 executions of `work` and 1 to 3, 2 in the middle, of `refine`; `book` failed.
+
+    Numbers are medians of warm executions, those of `sum` are cold ones. `split` uploads 2,000
+    bytes, of which `work` takes 500.
+    """
     graph = read(tmp_path)
     assert graph.name == f"{tmp_path.name}_aws_warm_128"
     names = ["split_0", "work_1", "work_2", "sum_3", "refine_4", "refine_5", "cancel_6"]
@@ -61,30 +66,24 @@ def test_a_definition_is_unrolled_as_it_was_measured(tmp_path: Path) -> None:
         *((0, 1), (0, 2), (1, 3), (2, 3)),
         *((3, 4), (4, 5), (1, 6), (2, 6)),
     }
-    assert graph.assumptions["tasks that failed when measured, left out"] == 1
-
-
-def test_numbers_are_medians_of_warm_executions(tmp_path: Path) -> None:
-    """Runtimes of `sum` are cold ones; `split` uploads 2,000 bytes, of which `work` takes 500."""
-    graph = read(tmp_path)
     tasks = {task.category: task for task in graph.tasks}
     runtimes = {"split": 1, "work": 3, "sum": 2.5, "refine": 1, "cancel": 1}
     assert {name: task.runtime for name, task in tasks.items()} == runtimes
     memory = {"split": 90, "work": 60, "sum": None, "refine": None, "cancel": None}
     assert {name: task.memory for name, task in tasks.items()} == memory
     assert (graph.edge_bytes[0, 1], graph.edge_bytes[1, 3], graph.edge_bytes[1, 6]) == (500, 7, 0)
-    assert graph.assumptions["runtimes of cold containers, as none was warm"] == 1
-    assert graph.assumptions["parallelism taken as 1"] == 7
+    assert graph.assumptions == {
+        "tasks that failed when measured, left out": 1,
+        "runtimes of cold containers, as none was warm": 1,
+        "parallelism taken as 1": 7,
+    }
 
 
 def test_maps_in_maps_and_functions_that_were_not_measured(tmp_path: Path) -> None:
     inner = {**EACH, "states": ONE, "next": None}
-    states = {
-        "split": SPLIT,
-        "each": {**EACH, "root": "in", "states": {"in": inner}, "next": "end"},
-    }
+    outer = {**EACH, "root": "in", "states": {"in": inner}, "next": "end"}
     end = {"type": "repeat", "func_name": "rest", "count": 2}
-    graph = read(tmp_path, states | {"end": end})
+    graph = read(tmp_path, {"split": SPLIT, "each": outer, "end": end})
     assert [task.name for task in graph.tasks][3:] == ["rest_3", "rest_4"]
     assert graph.tasks[4].runtime is None
 
@@ -95,10 +94,7 @@ def test_maps_in_maps_and_functions_that_were_not_measured(tmp_path: Path) -> No
         ({"split": SPLIT}, "definition.json: state 'each': no such state"),
         ({"split": {**SPLIT, "next": "split"}}, "definition.json: state 'split': comes again"),
         ({"split": {"type": "switch"}}, "definition.json: states.split: .*'switch'"),
-        (
-            {"split": {"type": "repeat", "func_name": "f", "count": 10**9}},
-            "definition.json: more than 5,000,000 tasks and edges",
-        ),
+        ({"split": MANY}, "definition.json: more than 5,000,000 tasks and edges"),
     ],
 )
 def test_definitions_that_are_refused(tmp_path: Path, states: Any, words: str) -> None:
