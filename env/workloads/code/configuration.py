@@ -70,7 +70,6 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     functions: dict[str, InlineFunction] = Field(default_factory=dict)
     calls: tuple[CallNumbers, ...] = ()
     constraints: Constraints = Constraints()
-    estimated_invocations_per_month: float | None = Field(default=None, gt=0)
 
     def regions(self, function: Function) -> Regions:
         """Where a function may run: as the file says of it, as its code says, as of all."""
