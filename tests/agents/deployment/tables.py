@@ -31,6 +31,7 @@ PROVIDER = {
     **dict.fromkeys(("min_cpu_power", "max_cpu_power"), 3600.0),
 }
 """A second of a vCPU is 1 kWh."""
+USUAL = {"relative_performance": 1.0}
 
 Rows = Mapping[str, Mapping[str, Any]]
 Times = Mapping[str, Mapping[str, list[float]]]
@@ -76,10 +77,7 @@ def tables_of(
             "available_regions_table": {},
             "provider_region_table": PROVIDER | {"transmission_cost": transmission},
             "carbon_region_table": {"hourly": [300.0 / (1 + at)] * 24},
-            "performance_region_table": {
-                "relative_performance": 1.0,
-                "transmission_latency": latency,
-            },
+            "performance_region_table": {"transmission_latency": latency} | USUAL,
         }
         for name, row in each.items():
             tables[name][region] = row | dict(rows.get(name, {}).get(region, {}))

@@ -195,21 +195,13 @@ def test_samples_are_drawn_until_the_interval_is_tight() -> None:
     assert [each.samples for each in estimators] == [pytest.approx(384, abs=40), 5000, 10]
 
 
-@pytest.mark.parametrize(
-    ("table", "key", "words"),
-    [
-        ("carbon_region_table", NEAR, "^carbon_region_table: no row 'aws:near', the table has aw"),
-        ("workflow_instance_table", "shop-0.0.1", "^workflow_instance_table: no row 'shop-0.0.1'"),
-        ("available_regions_table", HOME, "'shop': a may run in aws:near, gcp:far, home is aws:h"),
-    ],
-)
-def test_rows_that_are_missing(table: str, key: str, words: str) -> None:
-    tables = tables_of({"a": {HOME: [1.0]}})
-    del tables[table][key]
-    with pytest.raises(InputError, match=words):
-        inputs(ONE, tables)
-
-
-def test_what_was_never_measured_at_home() -> None:
+def test_what_is_missing() -> None:
+    tables = tables_of({"a": {HOME: [1.0]}, "b": {NEAR: [1.0]}})
     with pytest.raises(InputError, match="shop-0.0.1: b: nothing of the home region, aws:home"):
-        inputs(CHAIN, tables_of({"a": {HOME: [1.0]}, "b": {NEAR: [1.0]}}))
+        inputs(CHAIN, tables)
+    del tables["carbon_region_table"][NEAR]
+    with pytest.raises(InputError, match="^carbon_region_table: no row 'aws:near', the table has "):
+        inputs(ONE, tables)
+    del tables["available_regions_table"][HOME]
+    with pytest.raises(InputError, match="'shop': a may run in aws:near, gcp:far, home is aws:hom"):
+        inputs(ONE, tables)

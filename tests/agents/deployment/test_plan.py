@@ -121,25 +121,17 @@ def test_the_command_prints_and_writes_a_plan(shop: list[str], tmp_path: Path, c
     assert set(plan.instances(0, 0.5)) == set(NAMES)
 
 
-NONE = {"hard_resource_constraints": {"carbon": {"type": "absolute", "value": 0}}}
-UNKNOWN = {"soft_resource_constraints": {"speed": None}}
-
-
 @pytest.mark.parametrize(
-    ("word", "constraints", "says"),
+    ("word", "says"),
     [
-        ("solver=fin", {}, "solver=fin: unknown option, did you mean 'fine'?"),
-        ("deployment.tolerance=2", {}, "deployment.tolerance: "),
-        ("tables=none.duckdb", {}, "none.duckdb: no such file"),
-        ("solver=coarse", NONE, "coarse: no plan it tries keeps all hard_resource_constraints"),
-        ("solver=coarse", UNKNOWN, "constraints.soft_resource_constraints.speed"),
+        ("solver=fin", "solver=fin: unknown option, did you mean 'fine'?"),
+        ("deployment.tolerance=2", "deployment.tolerance: "),
+        ("tables=none.duckdb", "none.duckdb: no such file"),
     ],
 )
 def test_bad_input_has_one_line(
-    shop: list[str], tmp_path: Path, word: str, constraints: Any, says: str, capsys: Any
+    shop: list[str], tmp_path: Path, word: str, says: str, capsys: Any
 ) -> None:
-    path = tmp_path / "config.yml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"constraints": constraints}))
     with pytest.raises(SystemExit) as left:
         main([*shop, word])
     said = capsys.readouterr().err
