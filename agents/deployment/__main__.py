@@ -94,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write_plan(plan, Path(command.plan))
     except InputError as error:
         refuse(error)
-    until = f"{plan.expiry_time:%F %R} UTC"
-    print(f"{plan.workflow_name} {plan.workflow_version} until {until}, beside home, by hour")
+    until = f"until {plan.expiry_time:%F %R} UTC, beside home"
+    print(f"{plan.workflow_name} {plan.workflow_version} by hour (UTC), {until}")
     print(table_of(plan).to_string())
 
 

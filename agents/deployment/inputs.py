@@ -43,9 +43,9 @@ class Inputs:
     Where nothing was measured of a node in a region, its runs are those at home, by the relative
     performance of both. Where nothing was measured of a call between two regions, their latency
     counts, and the seconds that its bytes take; of a start hop, what it takes at home and the
-    latency from there. All calls along an edge have their mean size. Of conditional calls the
-    measured probability counts, if there is one. The gCO2e/GB of carbon_region_table are not used,
-    for they do not tell hours apart, nor what is free at first.
+    latency from there. All calls along an edge have the mean of the measured sizes. Where the
+    probability of a call was measured, that counts. The gCO2e/GB of carbon_region_table are not
+    used, for they do not tell hours apart, nor what is free at first.
 
     Attributes:
         nodes, regions: names.
@@ -122,19 +122,19 @@ class Inputs:
             for each in executed.values()
         ]
 
-        self.order, self.edges = np.array(workflow.topological_order()), calls_of(workflow)
-        start_hop, sizes = transfers_of({home: hops})
-        self.gigabytes = np.full(len(self.edges), np.mean(sizes))
-        self.transfers = [start_hop] * len(self.edges)
-        self.probability = np.ones(len(self.edges))
         latency = {
             (one, to): latency_of(row["transmission_latency"][to])
             for one, row in zip(regions, performance, strict=True)
             for to in regions
         }
+        start_hop, sizes = transfers_of({home: hops})
         for region in regions:
             far, at_home = cycle(latency[home, region][0]), start_hop[home, home]
             start_hop.setdefault((home, region), [seconds + next(far) for seconds in at_home])
+        self.order, self.edges = np.array(workflow.topological_order()), calls_of(workflow)
+        self.probability = np.ones(len(self.edges))
+        self.gigabytes = np.full(len(self.edges), np.mean(sizes))
+        self.transfers = [start_hop] * len(self.edges)
         for edge, (source, target) in enumerate(workflow.edges.tolist()):
             call = instances[self.nodes[source]]["to_instance"].get(self.nodes[target], {})
             stated = workflow.probability[edge]
@@ -143,8 +143,7 @@ class Inputs:
             size = np.mean(sizes or workflow.data_bytes[edge] / GIGABYTE).item()
             self.gigabytes[edge] = size
             for pair, (samples, per_gb) in latency.items():
-                unmeasured = [seconds + size * per_gb for seconds in samples]
-                self.transfers[edge].setdefault(pair, unmeasured)
+                self.transfers[edge].setdefault(pair, [each + size * per_gb for each in samples])
 
 
 def kwh_per_s(

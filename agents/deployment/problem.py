@@ -31,11 +31,7 @@ class Problem:
     """
 
     def __init__(
-        self,
-        inputs: Inputs,
-        constraints: Constraints,
-        estimator: Estimator,
-        intensity: np.ndarray,
+        self, inputs: Inputs, constraints: Constraints, estimator: Estimator, intensity: np.ndarray
     ) -> None:
         self.permitted = [np.flatnonzero(row).tolist() for row in inputs.permitted]
         self.home: Plan = (inputs.home,) * len(inputs.nodes)

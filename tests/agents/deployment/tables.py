@@ -22,16 +22,15 @@ REGIONS = HOME, NEAR, FAR = "aws:home", "aws:near", "gcp:far"
 DEFAULT = yaml.safe_load((CONF / "deployment" / "default.yaml").read_text())
 MEMORY = 1024
 """MB of every function: 1 GB, and one vCPU."""
-PROVIDER = {
-    "execution_cost": {
-        "invocation_cost": {"arm64": 0.1, "x86_64": 0.2},
-        "compute_cost": {"arm64": 0.5, "x86_64": 1.0},
-    },
+REQUEST, SECOND = {"arm64": 0.1, "x86_64": 0.2}, {"arm64": 0.5, "x86_64": 1.0}
+PROVIDER: dict[str, Any] = {
+    "execution_cost": {"invocation_cost": REQUEST, "compute_cost": SECOND},
     **{"pue": 1.0, "cfe": 0.0, "average_memory_power": 0.0},
-    **dict.fromkeys(("min_cpu_power", "max_cpu_power"), 3600.0),
+    **{"min_cpu_power": 3600.0, "max_cpu_power": 3600.0},
 }
 """A second of a vCPU is 1 kWh."""
-USUAL = {"relative_performance": 1.0}
+
+USUAL: dict[str, Any] = {"relative_performance": 1.0}
 
 Rows = Mapping[str, Mapping[str, Any]]
 Times = Mapping[str, Mapping[str, list[float]]]
@@ -72,14 +71,13 @@ def tables_of(
     for at, region in enumerate(regions):
         seconds = {other: float(other != region) for other in regions}
         latency = {other: {"average_latency": s, "tail_latency": s} for other, s in seconds.items()}
-        transmission = {"to_region": {other: 0.05 for other in regions if other != region}}
-        each: dict[str, dict[str, Any]] = {
-            "available_regions_table": {},
-            "provider_region_table": PROVIDER | {"transmission_cost": transmission},
-            "carbon_region_table": {"hourly": [300.0 / (1 + at)] * 24},
-            "performance_region_table": {"transmission_latency": latency} | USUAL,
-        }
-        for name, row in each.items():
+        egress = {other: 0.05 for other in regions if other != region}
+        tables["available_regions_table"][region] = {}
+        for name, row in (
+            ("provider_region_table", PROVIDER | {"transmission_cost": {"to_region": egress}}),
+            ("carbon_region_table", {"hourly": [300.0 / (1 + at)] * 24}),
+            ("performance_region_table", USUAL | {"transmission_latency": latency}),
+        ):
             tables[name][region] = row | dict(rows.get(name, {}).get(region, {}))
     instances = {
         node: {"executions": by_region, "to_instance": (calls or {}).get(node, {})}

@@ -134,9 +134,7 @@ def test_tail() -> None:
 
 
 @pytest.mark.parametrize(("to_b", "to_c", "runtime"), [(1, 1, 63.5), (1, 0, 56.5), (0, 1, 11.5)])
-def test_a_synchronization_node_waits_for_all_callers(
-    to_b: float, to_c: float, runtime: float
-) -> None:
+def test_a_join_waits_for_all_callers(to_b: float, to_c: float, runtime: float) -> None:
     """b is called by a, and ends late; whether it calls c or not, c waits for it."""
     measured = {"a": {HOME: [1.0]}, "b": {HOME: [50.0]}, "c": {HOME: [3.0]}}
     seven = {HOME: {"1": [7.0]}}
