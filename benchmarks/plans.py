@@ -16,7 +16,7 @@ from random import Random
 
 import numpy as np
 
-from agents.deployment.estimate import TAIL, Estimator
+from agents.deployment.estimate import TAIL, Estimator, Plan
 from agents.deployment.inputs import CLIENT, Inputs
 from benchmarks.figures import print_figures
 from env.base.pipes import until_reader_leaves
@@ -43,7 +43,7 @@ class PlainEstimator:
             self._incoming[target].append((edge, source, float(inputs.probability[edge])))
         self._move = cache(self._move_of)
 
-    def estimate(self, plan: list[int], grid: list[float]) -> tuple[list[float], list[float]]:
+    def estimate(self, plan: Plan, grid: list[float]) -> tuple[list[float], list[float]]:
         """Means, and 95th percentiles with all conditional calls."""
         places, count = [*plan, self._inputs.home], range(self._samples)  # clients are the last
         drawn = zip(*(self._play(places, grid, False) for _ in count), strict=True)
@@ -65,10 +65,8 @@ class PlainEstimator:
                 origin, end = plan[caller], ends[caller]
                 if certain or draw() < probability:
                     reached = True
-                    sizes = self._inputs.transfers[edge].sizes
-                    size = sizes[int(draw() * len(sizes))]
-                    samples, added = self._move(edge, origin, region, size)
-                    end += samples[int(draw() * len(samples))] + added
+                    samples, size = self._move(edge, origin, region)
+                    end += samples[int(draw() * len(samples))]
                     if caller != CLIENT:
                         usd += size * of["egress"][origin][region]
                     route = 0.5 * (grid[origin] + grid[region])
@@ -82,14 +80,11 @@ class PlainEstimator:
                 grams += seconds * of["kwh_per_s"][node][region] * grid[region]
         return max(ends.values()), usd, grams
 
-    def _move_of(self, edge: int, origin: int, region: int, size: float) -> Samples:
-        """Those of a transfer from a region to another, and seconds that are added to each."""
-        regions, along = self._inputs.regions, self._inputs.transfers[edge]
-        pair = regions[origin], regions[region]
-        if by_size := along.measured.get(pair):
-            return by_size[min(by_size, key=lambda each: abs(each - size))], 0.0
-        latency, seconds_per_gb = along.unmeasured[pair]
-        return latency, seconds_per_gb * size
+    def _move_of(self, edge: int, origin: int, region: int) -> Samples:
+        """Seconds of a transfer from a region to another, and its GB."""
+        regions, inputs = self._inputs.regions, self._inputs
+        seconds = inputs.transfers[edge][regions[origin], regions[region]]
+        return seconds, float(inputs.gigabytes[edge])
 
 
 def measure(seconds: float) -> dict[str, float]:
@@ -100,16 +95,16 @@ def measure(seconds: float) -> dict[str, float]:
     ours = Estimator(inputs, settings, "carbon", np.random.default_rng(0))
     plain, grid = PlainEstimator(inputs, SAMPLES, seed=0), intensity.tolist()
 
-    def plans_per_s(estimate: Callable[[np.ndarray], object]) -> float:
+    def plans_per_s(estimate: Callable[[Plan], object]) -> float:
         for _ in range(2):  # first it compiles, and fills what is kept
             begin, count = time.process_time(), 0
             while time.process_time() - begin < seconds:
-                estimate(rng.integers(REGIONS, size=NODES))
+                estimate(tuple(rng.integers(REGIONS, size=NODES).tolist()))
                 count += 1
         return count / (time.process_time() - begin)
 
     figure = SAMPLES * plans_per_s(lambda plan: ours.estimate(plan, intensity))
-    peer = SAMPLES * plans_per_s(lambda plan: plain.estimate(plan.tolist(), grid))
+    peer = SAMPLES * plans_per_s(lambda plan: plain.estimate(plan, grid))
     return dict(zip(UNITS, (figure, peer, figure / peer), strict=True))
 
 

@@ -10,15 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import yaml
 from hydra import initialize_config_dir
 from pydantic import Field
-from rich.console import Console
-from rich.table import Table
 
 from agents.deployment import solvers
-from agents.deployment.estimate import METRICS
-from agents.deployment.inputs import TABLES, Inputs
+from agents.deployment.inputs import Inputs
 from agents.deployment.plan import DeploymentPlan, daily_plan, write_plan
 from agents.deployment.problem import Solver
 from agents.deployment.settings import DeploymentSettings
@@ -60,31 +58,22 @@ class PlanCommand(Strict):
         entry = validated(InlineEntry, yaml.safe_load(text)["mix"][code.name], str(beside))
         # Plans do not depend on computations, nor on the speed that these are reckoned with.
         template, _ = annotate(inline_graph(entry, code.name, str(beside)), self.annotation, 1)
-        tables = {name: Tables(self.tables).rows(name) for name in TABLES}
-        regions = {name: function.regions for name, function in entry.functions.items()}
-        home, version = given.home_region, given.workflow_version
-        inputs = Inputs(tables, template, version, home, regions, self.deployment)
+        where = given.workflow_version, given.home_region
+        inputs = Inputs(Tables(self.tables), template, *where, self.deployment)
         return daily_plan(inputs, given, self.solver, self.deployment, self.seed, now)
 
 
-def table_of(plan: DeploymentPlan) -> Table:
+def table_of(plan: DeploymentPlan) -> pd.DataFrame:
     """By hour where nodes run; means of all runs, also those at home, beside means at home."""
-    until = f"{plan.expiry_time:%F %R} UTC"
-    title = f"{plan.workflow_name} {plan.workflow_version} until {until}, beside home"
-    table = Table("hour", "regions", *METRICS, title=title)
+    rows = {}
     for hour, placement in plan.hours.items():
         here, home = placement.current_deployment, placement.home_deployment
-        by_region: dict[str, list[str]] = {}
-        for node, region in here.instances.items():
-            by_region.setdefault(region, []).append(node)
-        changes = []
-        for name in METRICS:
-            found, at_home = (each.metrics[f"average_{name}"] for each in (here, home))
-            change = found / at_home - 1 if at_home else 0.0
-            changes.append(f"{change * (1 - plan.home_share):+.1%}")
-        lines = (f"{region}: {', '.join(nodes)}" for region, nodes in by_region.items())
-        table.add_row(str(hour), "\n".join(lines), *changes)
-    return table
+        means = pd.DataFrame([home.metrics["average"], here.metrics["average"]])
+        changes = (1 - plan.home_share) * means.pct_change().iloc[1].fillna(0)
+        regions = pd.Series(here.instances).groupby(here.instances).groups
+        words = [f"{region}: {', '.join(nodes)}" for region, nodes in regions.items()]
+        rows[hour] = {**changes.map("{:+.1%}".format), "regions": "; ".join(words)}
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 @until_reader_leaves()
@@ -105,9 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write_plan(plan, Path(command.plan))
     except InputError as error:
         refuse(error)
-    Console().print(table_of(plan))
-    if command.plan:
-        print(f"plan: {command.plan}")
+    until = f"until {plan.expiry_time:%F %R} UTC, beside home"
+    print(f"{plan.workflow_name} {plan.workflow_version} by hour (UTC), {until}")
+    print(table_of(plan).to_string())
 
 
 if __name__ == "__main__":

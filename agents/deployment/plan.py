@@ -3,14 +3,14 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field
 
-from agents.deployment.estimate import METRICS, Estimator
+from agents.deployment.estimate import Estimate, Estimator, Plan
 from agents.deployment.inputs import HOURS, Inputs
-from agents.deployment.problem import Plan, Problem, Solver, best_plan
+from agents.deployment.problem import Problem, Solver, best_plan
 from agents.deployment.settings import DeploymentSettings, Share
 from env.base.errors import InputError
 from env.base.files import parse_json, read_bytes, written_whole
@@ -18,12 +18,14 @@ from env.base.schema import Strict, listed, validated
 from env.workloads.code.analysis import RegionName
 from env.workloads.code.configuration import Configuration
 
+Hour = Annotated[int, Field(ge=0, lt=HOURS)]
+
 
 class Deployment(Strict):
-    """The region of each node, and metrics of a run: `average_cost`, `tail_carbon` and the like."""
+    """The region of each node, and metrics of a run."""
 
     instances: dict[str, RegionName]
-    metrics: dict[str, float]
+    metrics: Estimate
 
 
 class Placement(Strict):
@@ -39,24 +41,18 @@ class DeploymentPlan(Strict):
     Attributes:
         expiry_time: until when they hold.
         home_share: of runs, which have the home deployment.
-        hours: by hour of the day (UTC); each holds until the next one.
+        hours: by hour of the day (UTC); each holds until the next one, around the clock.
     """
 
     workflow_name: str
     workflow_version: str
     expiry_time: AwareDatetime
     home_share: Share
-    hours: dict[Annotated[int, Field(ge=0, lt=HOURS)], Placement]
-
-    @model_validator(mode="after")
-    def _begins_at_midnight(self) -> Self:
-        if 0 not in self.hours:
-            raise ValueError("hours must have 0, with which a day begins")
-        return self
+    hours: Annotated[dict[Hour, Placement], Field(min_length=1)]
 
     def instances(self, hour: int, draw: float) -> Mapping[str, str]:
         """The region of each node in an hour, in a run that a draw from [0, 1) may keep at home."""
-        placement = self.hours[max(each for each in self.hours if each <= hour)]
+        placement = self.hours[max(self.hours, key=lambda begin: (begin <= hour, begin))]
         at_home = draw < self.home_share
         return (placement.home_deployment if at_home else placement.current_deployment).instances
 
@@ -76,28 +72,20 @@ def daily_plan(
     Raises:
         InputError: the solver finds no valid plan.
     """
-    draws, *seeds = np.random.SeedSequence(seed).spawn(1 + settings.solves_per_day)
-    ranked = given.constraints.priority_order[0]
-    estimator = Estimator(inputs, settings, ranked, np.random.default_rng(draws))
-    length = HOURS // settings.solves_per_day
+    draws, *rngs = np.random.default_rng(seed).spawn(1 + settings.solves_per_day)
+    estimator = Estimator(inputs, settings, given.constraints.priority_order[0], draws)
+    hours, length = {}, HOURS // settings.solves_per_day
 
     def deployment(problem: Problem, plan: Plan) -> Deployment:
         regions = (inputs.regions[region] for region in plan)
-        mean, tail, _ = problem.estimate(plan)
-        metrics = {
-            f"{kind}_{name}": float(value)
-            for kind, values in (("average", mean), ("tail", tail))
-            for name, value in zip(METRICS, values, strict=True)
-        }
-        return Deployment(instances=dict(zip(inputs.nodes, regions, strict=True)), metrics=metrics)
+        instances = dict(zip(inputs.nodes, regions, strict=True))
+        return Deployment(instances=instances, metrics=problem.estimate(plan))
 
-    hours = {}
-    for hour, solve in zip(range(0, HOURS, length), seeds, strict=True):
+    for hour, rng in zip(range(0, HOURS, length), rngs, strict=True):
         intensity = inputs.intensity[hour : hour + length].mean(axis=0)
         problem = Problem(inputs, given.constraints, estimator, intensity)
-        best = best_plan(problem, solver, np.random.default_rng(solve))
         hours[hour] = Placement(
-            current_deployment=deployment(problem, best),
+            current_deployment=deployment(problem, best_plan(problem, solver, rng)),
             home_deployment=deployment(problem, problem.home),
         )
     return DeploymentPlan(

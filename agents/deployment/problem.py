@@ -1,17 +1,18 @@
 """Which plan is best in an hour, by whatever solver."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Literal
 
 import numpy as np
 
-from agents.deployment.estimate import METRICS, Estimate, Estimator
+from agents.deployment.estimate import Estimator, Plan
 from agents.deployment.inputs import Inputs
 from agents.rule_kinds import Rule
 from env.base.errors import InputError
 from env.workloads.code.configuration import Constraint, Constraints, Metric
 
-Plan = np.ndarray
-"""int64 (N,), the region of each node."""
+Limits = Mapping[Metric, Constraint | None]
 
 
 class Problem:
@@ -20,6 +21,7 @@ class Problem:
     Attributes:
         permitted: of each node the regions it may run in.
         home: the plan that has all nodes at home.
+        estimate: what a plan comes to; it is played once.
 
     Args:
         inputs: of the workflow.
@@ -29,42 +31,28 @@ class Problem:
     """
 
     def __init__(
-        self,
-        inputs: Inputs,
-        constraints: Constraints,
-        estimator: Estimator,
-        intensity: np.ndarray,
+        self, inputs: Inputs, constraints: Constraints, estimator: Estimator, intensity: np.ndarray
     ) -> None:
-        self.permitted = [np.flatnonzero(row) for row in inputs.permitted]
-        self.home: Plan = np.full(len(inputs.nodes), inputs.home)
-        self._constraints, self._estimator, self._intensity = constraints, estimator, intensity
-        self._estimates: dict[bytes, Estimate] = {}
-
-    def estimate(self, plan: Plan) -> Estimate:
-        """What a plan comes to; it is played once."""
-        key = plan.tobytes()
-        if key not in self._estimates:
-            self._estimates[key] = self._estimator.estimate(plan, self._intensity)
-        return self._estimates[key]
+        self.permitted = [np.flatnonzero(row).tolist() for row in inputs.permitted]
+        self.home: Plan = (inputs.home,) * len(inputs.nodes)
+        self.estimate = cache(lambda plan: estimator.estimate(plan, intensity))
+        self._constraints = constraints
 
     def is_valid(self, plan: Plan) -> bool:
         """Whether a plan keeps the hard constraints, in its tail."""
-        hard = self._constraints.hard_resource_constraints
-        return not _violated(hard, self.estimate(plan).tail, self.estimate(self.home).tail)
+        return not self._violated(self._constraints.hard_resource_constraints, "tail", plan)
 
     def value(self, plan: Plan) -> tuple[float, ...]:
         """By which plans rank, the least first: soft constraints violated, then metrics."""
-        soft, mean = self._constraints.soft_resource_constraints, self.estimate(plan).mean
-        ranked = (float(mean[METRICS.index(name)]) for name in self._constraints.priority_order)
-        return _violated(soft, mean, self.estimate(self.home).mean), *ranked
+        soft, mean = self._constraints.soft_resource_constraints, self.estimate(plan)["average"]
+        ranked = (mean[name] for name in self._constraints.priority_order)
+        return self._violated(soft, "average", plan), *ranked
 
-
-def _violated(
-    constraints: Mapping[Metric, Constraint | None], found: np.ndarray, at_home: np.ndarray
-) -> int:
-    """How many constraints metrics (3,) violate, beside those of the home deployment."""
-    each = ((METRICS.index(name), constraint) for name, constraint in constraints.items())
-    return sum(one is not None and one.fails(found[at], at_home[at]) for at, one in each)
+    def _violated(self, limits: Limits, kind: Literal["average", "tail"], plan: Plan) -> int:
+        """How many limits a plan violates."""
+        found, at_home = self.estimate(plan)[kind], self.estimate(self.home)[kind]
+        each = ((limit, found[name], at_home[name]) for name, limit in limits.items())
+        return sum(limit is not None and limit.fails(*metrics) for limit, *metrics in each)
 
 
 class Solver(Rule):

@@ -149,8 +149,8 @@ def test_carbon_of_a_week_in_which_hour_h_has_h_grams() -> None:
     assert rows[GERMANY]["carbon_intensity"] == pytest.approx(11.5)
     assert rows[EAST]["hourly"] == [475] * 24
     between = rows[EAST]["transmission_carbon"]
-    assert between[EAST] == {"carbon_intensity": 0.005 * 475, "unit": "gCO2eq/GB"}
-    assert between[GERMANY]["carbon_intensity"] == pytest.approx(0.005 * (475 + 11.5) / 2)
+    assert between[EAST] == {"carbon_intensity": 0.001 * 475, "unit": "gCO2eq/GB"}
+    assert between[GERMANY]["carbon_intensity"] == pytest.approx(0.001 * (475 + 11.5) / 2)
     assert rows[EAST]["transmission_distances"][EAST] == 0
 
 

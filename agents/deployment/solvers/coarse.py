@@ -1,11 +1,11 @@
 """All nodes in one region."""
 
 from collections.abc import Iterable
-from functools import reduce
 
 import numpy as np
 
-from agents.deployment.problem import Plan, Problem, Solver
+from agents.deployment.estimate import Plan
+from agents.deployment.problem import Problem, Solver
 
 
 class Coarse(Solver):
@@ -13,5 +13,5 @@ class Coarse(Solver):
 
     def plans(self, problem: Problem, rng: np.random.Generator) -> Iterable[Plan]:
         """A plan for each such region."""
-        for region in reduce(np.intersect1d, problem.permitted):
-            yield np.full_like(problem.home, region)
+        shared = set(problem.permitted[0]).intersection(*problem.permitted)
+        return ((region,) * len(problem.home) for region in sorted(shared))

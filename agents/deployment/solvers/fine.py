@@ -8,7 +8,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from agents.deployment.problem import Plan, Problem, Solver
+from agents.deployment.estimate import Plan
+from agents.deployment.problem import Problem, Solver
 from env.base.errors import InputError
 
 
@@ -33,4 +34,4 @@ class Fine(Solver):
                 f"solver=fine: {count:,} plans, solver.most_plans is {self.most_plans:,}; "
                 "solver=stochastic tries some of them"
             )
-        return map(np.array, product(*problem.permitted))
+        return product(*problem.permitted)

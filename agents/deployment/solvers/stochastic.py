@@ -7,7 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from agents.deployment.problem import Plan, Problem, Solver
+from agents.deployment.estimate import Plan
+from agents.deployment.problem import Problem, Solver
 from agents.deployment.settings import Share
 from agents.deployment.solvers.coarse import Coarse
 
@@ -31,15 +32,14 @@ class Stochastic(Solver):
         coarse = list(Coarse().plans(problem, rng))
         yield from coarse
         current = min(filter(problem.is_valid, coarse), key=problem.value, default=problem.home)
-        energy = self._energy(problem, current) if problem.is_valid(current) else math.inf
-        temperature = self.temperature
+        energy, temperature = _energy(problem, current), self.temperature
         for _ in range(self.iterations * sum(map(len, problem.permitted))):
-            candidate = self._moved(problem, current, rng)
-            temperature *= self.cooling
-            if not problem.is_valid(candidate):
-                continue
-            yield candidate
-            found = self._energy(problem, candidate)
+            moved, temperature = list(current), temperature * self.cooling
+            count = rng.integers(1, self.moves(len(moved)), endpoint=True)
+            for node in rng.integers(len(moved), size=count):
+                moved[node] = rng.choice(problem.permitted[node])
+            yield (candidate := tuple(moved))
+            found = _energy(problem, candidate)
             if rng.random() < acceptance(found - energy, temperature):
                 current, energy = candidate, found
 
@@ -47,18 +47,13 @@ class Stochastic(Solver):
         """How many of them are moved at a time at most; at least 1 is."""
         return int(self.learning_rate * nodes) + 1
 
-    def _moved(self, problem: Problem, plan: Plan, rng: np.random.Generator) -> Plan:
-        """A plan with some nodes elsewhere, or where they were."""
-        candidate = plan.copy()
-        count = rng.integers(1, self.moves(len(plan)), endpoint=True)
-        for node in rng.integers(len(plan), size=count):
-            candidate[node] = rng.choice(problem.permitted[node])
-        return candidate
 
-    def _energy(self, problem: Problem, plan: Plan) -> float:
-        """The value of a plan as one number: violations, and the first metric, relative to home."""
-        (violated, metric, *_), (_, at_home, *_) = problem.value(plan), problem.value(problem.home)
-        return violated + metric / at_home if at_home else violated
+def _energy(problem: Problem, plan: Plan) -> float:
+    """A plan's value as one number, its first metric beside home's; infinite if it is not valid."""
+    (violated, metric, *_), (_, at_home, *_) = problem.value(plan), problem.value(problem.home)
+    if not problem.is_valid(plan):
+        return math.inf
+    return violated + metric / at_home if at_home else violated
 
 
 def acceptance(worse: float, temperature: float) -> float:

@@ -70,7 +70,6 @@ class Configuration(Strict, coerce_numbers_to_str=True):
     functions: dict[str, InlineFunction] = Field(default_factory=dict)
     calls: tuple[CallNumbers, ...] = ()
     constraints: Constraints = Constraints()
-    estimated_invocations_per_month: float | None = Field(default=None, gt=0)
 
     def deployed(self, function: Function) -> RegionsAndProviders:
         """Where a function can be deployed to: as its code says, or else as is said of all."""

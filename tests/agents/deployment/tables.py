@@ -1,18 +1,20 @@
 """Collected tables by hand: three regions with round numbers, unless a test says else."""
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import yaml
 
 from agents.deployment.estimate import Estimator
-from agents.deployment.inputs import TABLES, WORKFLOWS, Inputs
+from agents.deployment.inputs import Inputs
 from agents.deployment.problem import Problem
 from agents.deployment.settings import DeploymentSettings
 from env.base.schema import validated
 from env.sim.declared.regions import Regions
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.tables.tables import FILLED_BY
 from env.workloads.code.configuration import Constraints
 from run.command import CONF
 
@@ -20,16 +22,17 @@ REGIONS = HOME, NEAR, FAR = "aws:home", "aws:near", "gcp:far"
 DEFAULT = yaml.safe_load((CONF / "deployment" / "default.yaml").read_text())
 MEMORY = 1024
 """MB of every function: 1 GB, and one vCPU."""
-PROVIDER = {
-    "execution_cost": {
-        "invocation_cost": {"arm64": 0.1, "x86_64": 0.2, "free_tier_invocations": 9},
-        "compute_cost": {"arm64": 0.5, "x86_64": 1.0, "free_tier_compute_gb_s": 9},
-    },
-    "transmission_cost": {"global_data_transfer": 0.09, "provider_data_transfer": 0.02},
-    **{"pue": 1.0, "cfe": 0.0, "average_memory_power": 0.0, "average_cpu_power": 3600.0},
+REQUEST, SECOND = {"arm64": 0.1, "x86_64": 0.2}, {"arm64": 0.5, "x86_64": 1.0}
+PROVIDER: dict[str, Any] = {
+    "execution_cost": {"invocation_cost": REQUEST, "compute_cost": SECOND},
+    **{"pue": 1.0, "cfe": 0.0, "average_memory_power": 0.0},
+    **{"min_cpu_power": 3600.0, "max_cpu_power": 3600.0},
 }
 """A second of a vCPU is 1 kWh."""
 
+USUAL: dict[str, Any] = {"relative_performance": 1.0}
+
+Rows = Mapping[str, Mapping[str, Any]]
 Times = Mapping[str, Mapping[str, list[float]]]
 Edge = tuple[str, str, float]
 """Caller, called, probability."""
@@ -41,14 +44,15 @@ def settings_with(**changes: Any) -> DeploymentSettings:
 
 
 def workflow(
-    *edges: Edge, nodes: str = "ab", size: float = 1.0, memory: int = MEMORY
+    *edges: Edge, nodes: str = "ab", size: float = 1.0, bound: Sequence[str] = ()
 ) -> WorkflowTemplate:
-    """Functions called by letters; each edge has so many GB."""
-    ones, ends = np.ones(len(nodes), np.int64), [map(nodes.index, edge[:2]) for edge in edges]
-    pairs, sizes = np.array([[*each] for each in ends]), np.full(len(edges), round(size * 1e9))
+    """Functions called by letters, of which some must not leave home; each edge has so many GB."""
+    ones, sizes = np.ones(len(nodes), np.int64), np.full(len(edges), round(size * 1e9))
+    pairs = np.array([[nodes.index(end) for end in edge[:2]] for edge in edges])
+    given = "shop", ones, MEMORY * ones, ones, pairs, sizes, tuple(nodes)
+    regions = tuple(Regions(allowed=(HOME,)) if node in bound else Regions() for node in nodes)
     chances = np.array([edge[2] for edge in edges])
-    given = "shop", ones, memory * ones, ones, pairs, sizes, tuple(nodes)
-    return WorkflowTemplate(*given, probability=chances)
+    return WorkflowTemplate(*given, probability=chances, regions=regions)
 
 
 def tables_of(
@@ -56,44 +60,45 @@ def tables_of(
     calls: Mapping[str, Mapping[str, Any]] | None = None,
     start_hop: Times | None = None,
     regions: Sequence[str] = REGIONS,
-    **rows: Mapping[str, Mapping[str, Any]],
+    **rows: Rows,
 ) -> dict[str, dict[str, Any]]:
     """The tables; `rows` has other values of rows, by table and region.
 
-    It takes 1 s to another region; grids have 300, 150 and 100 gCO2e/kWh; clients need 0.5 s.
+    It takes 1 s and 0.05 USD/GB to another region; grids have 300, 150 and 100 gCO2e/kWh; clients
+    need 0.5 s.
     """
-    tables: dict[str, dict[str, Any]] = {name: {} for name in TABLES}
+    tables: dict[str, dict[str, Any]] = {name: {} for name in FILLED_BY}
     for at, region in enumerate(regions):
         seconds = {other: float(other != region) for other in regions}
         latency = {other: {"average_latency": s, "tail_latency": s} for other, s in seconds.items()}
-        carbon = {"carbon_intensity": 300.0 / (1 + at), "unit": "gCO2eq/kWh"}
-        speed = {"relative_performance": 1.0, "transmission_latency": latency}
-        for name, row in zip(TABLES, ({}, PROVIDER, carbon, speed), strict=False):
+        egress = {other: 0.05 for other in regions if other != region}
+        tables["available_regions_table"][region] = {}
+        for name, row in (
+            ("provider_region_table", PROVIDER | {"transmission_cost": {"to_region": egress}}),
+            ("carbon_region_table", {"hourly": [300.0 / (1 + at)] * 24}),
+            ("performance_region_table", USUAL | {"transmission_latency": latency}),
+        ):
             tables[name][region] = row | dict(rows.get(name, {}).get(region, {}))
-    tables[WORKFLOWS]["shop-0.0.1"] = {
-        "start_hop_summary": start_hop or {HOME: {"0.0": [0.5]}},
-        "instance_summary": {
-            node: {"executions": by_region, "to_instance": (calls or {}).get(node, {})}
-            for node, by_region in executions.items()
-        },
+    instances = {
+        node: {"executions": by_region, "to_instance": (calls or {}).get(node, {})}
+        for node, by_region in executions.items()
     }
+    hops = start_hop or {HOME: {"0.0": [0.5]}}
+    summary = {"start_hop_summary": hops, "instance_summary": instances}
+    tables["workflow_instance_table"]["shop-0.0.1"] = summary
     return tables
 
 
-def inputs(
-    template: WorkflowTemplate,
-    tables: Mapping[str, Mapping[str, Any]],
-    declared: Mapping[str, Regions] | None = None,
-    **settings: Any,
-) -> Inputs:
-    return Inputs(tables, template, "0.0.1", HOME, declared or {}, settings_with(**settings))
+def inputs(template: WorkflowTemplate, tables: Rows, **settings: Any) -> Inputs:
+    as_read: Any = SimpleNamespace(rows=tables.__getitem__)
+    return Inputs(as_read, template, "0.0.1", HOME, settings_with(**settings))
 
 
 def problem(made: Inputs, **changes: Any) -> Problem:
     """That of hour 0; changes of the settings, or of the constraints."""
     limits = {key: changes.pop(key) for key in [*changes] if key in Constraints.model_fields}
-    constraints = validated(Constraints, limits, "constraints")
-    ranked, rng = constraints.priority_order[0], np.random.default_rng(0)
+    constraints, rng = validated(Constraints, limits, "constraints"), np.random.default_rng(0)
+    ranked = constraints.priority_order[0]
     estimator = Estimator(made, settings_with(**changes), ranked, rng)
     return Problem(made, constraints, estimator, made.intensity[0])
 
@@ -111,24 +116,18 @@ def drawn_inputs(nodes: int, regions: int, seed: int, bound: Sequence[str] = ())
         return (scale * rng.lognormal(0, 0.3, rng.integers(1, 30))).tolist()
 
     edges: list[Edge] = []
-    calls: dict[str, dict[str, Any]] = {}
+    calls: dict[str, dict[str, Any]] = {name: {} for name in names}
     for at in range(1, nodes):
         for source in [other for other in range(at) if rng.random() < 1.5 / at] or [0]:
-            chance = float(rng.choice([1, 1, 0.5]))
             pairs = {each: {HOME: {str(rng.random()): seconds(0.3)}} for each in places[:2]}
-            call = {"invocation_probability": chance, "regions_to_regions": pairs}
-            calls.setdefault(names[source], {})[names[at]] = call
-            edges.append((names[source], names[at], chance))
+            calls[names[source]][names[at]] = {"regions_to_regions": pairs}
+            edges.append((names[source], names[at], float(rng.choice([1, 1, 0.5]))))
     executions = {
         name: {each: seconds(5.0) for each in places if each == HOME or rng.random() < 0.5}
         for name in names
     }
-    rows: dict[str, Any] = {
-        "carbon_region_table": {each: {"hourly": rng.uniform(50, 600, 24)} for each in places},
-        "performance_region_table": {
-            each: {"relative_performance": rng.uniform(0.8, 1.2)} for each in places
-        },
-    }
+    carbon = {each: {"hourly": rng.uniform(50, 600, 24)} for each in places}
+    speed = {each: {"relative_performance": rng.uniform(0.8, 1.2)} for each in places}
+    rows: dict[str, Rows] = {"carbon_region_table": carbon, "performance_region_table": speed}
     tables = tables_of(executions, calls, {HOME: {"0.1": seconds(0.2)}}, places, **rows)
-    at_home = dict.fromkeys(bound, Regions(allowed=(HOME,)))
-    return inputs(workflow(*edges, nodes=names), tables, at_home)
+    return inputs(workflow(*edges, nodes=names, bound=bound), tables)
