@@ -5,10 +5,10 @@ That is a run at full speed: nothing waits for cores, for servers to start, or f
 
 import numpy as np
 
-from agents.deployment.inputs import CLIENT, GIGABYTE, HOURS, MB_PER_GB, Inputs, Transfers
+from agents.deployment.inputs import GIGABYTE, HOURS, Inputs, calls_of
 from env.base.errors import InputError
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.power import JOULES_PER_KWH
+from env.sim.declared.power import JOULES_PER_KWH, MB_PER_GB
 from env.sim.declared.resources import holders
 from env.sim.declared.rules import Lease
 from env.sim.declared.workflow_template import WorkflowTemplate
@@ -67,17 +67,15 @@ class InCluster(Inputs):
         each_egress = [link.egress for link in links.values()]
         self.egress = np.reshape(each_egress, (len(self.regions), -1))
         self.kwh_per_gb = cluster.transfer_kwh_per_gb * (1.0 - np.eye(len(self.regions)))
-        declared = {
-            pair: ([link.round_trip], GIGABYTE / link.bandwidth) for pair, link in links.items()
-        }
-        self.order = np.array(workflow.topological_order())
-        called, sources = workflow.edges[:, 1].tolist(), workflow.edges[:, 0].tolist()
-        edges = [(node, CLIENT, 1.0, 0) for node in self.order.tolist() if node not in called]
-        columns = workflow.probability.tolist(), workflow.data_bytes.tolist()
-        edges = sorted([*edges, *zip(called, sources, *columns, strict=True)])
-        self.edges = np.array([(source, target) for target, source, *_ in edges])
-        self.probability = np.array([probability for *_, probability, _ in edges])
-        self.transfers = [Transfers({}, declared, [size / GIGABYTE]) for *_, size in edges]
+        self.order, self.edges = np.array(workflow.topological_order()), calls_of(workflow)
+        of_clients = len(self.edges) - len(workflow.edges)
+        self.probability = np.append(workflow.probability, np.ones(of_clients))
+        data_bytes = np.append(workflow.data_bytes, np.zeros(of_clients))
+        self.gigabytes = data_bytes / GIGABYTE
+        self.transfers = [
+            {pair: [link.round_trip + size / link.bandwidth] for pair, link in links.items()}
+            for size in data_bytes.tolist()
+        ]
 
     def _run(self, cluster: ClusterConfig, lease: Lease, workflow: WorkflowTemplate) -> None:
         """Where nodes may run, and what that takes of time, money and energy."""

@@ -9,18 +9,20 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from agents.deployment.in_cluster import InCluster, forecast
-from agents.deployment.inputs import HOURS, MB_PER_GB, SECONDS_PER_HOUR
+from agents.deployment.inputs import HOURS
 from agents.deployment.plan import DeploymentPlan, daily_plan
 from agents.deployment.problem import Solver
 from agents.deployment.settings import DeploymentSettings
 from env.base.schema import validated
+from env.sim.declared.power import MB_PER_GB
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.records import HOUR
 from env.sim.view.raw_env import RawEnv
 from env.workloads.code.configuration import Configuration, Constraints
 
 TIME_0 = datetime(1970, 1, 1, tzinfo=UTC)
 """Of episodes; plans expire by the calendar."""
-SECONDS_PER_DAY = HOURS * SECONDS_PER_HOUR
+SECONDS_PER_DAY = HOURS * HOUR
 
 
 def solves_a_day(tokens: float, settings: DeploymentSettings) -> int:
@@ -78,7 +80,7 @@ class DeploymentManager:
         """The plan of what arrives at a time, whatever was asked before; None: home."""
         while self._next_check <= time:
             self._check(self._next_check)
-            self._next_check += SECONDS_PER_HOUR
+            self._next_check += HOUR
         return self._active(time)
 
     def tokens(self, time: float) -> float:

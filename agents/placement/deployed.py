@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, PrivateAttr
 
 from agents.deployment import solvers
 from agents.deployment.in_cluster import nodes_of
-from agents.deployment.inputs import HOURS, SECONDS_PER_HOUR
+from agents.deployment.inputs import HOURS
 from agents.deployment.manager import DeploymentManager
 from agents.deployment.plan import DeploymentPlan, read_plan
 from agents.deployment.problem import Solver
@@ -22,6 +22,7 @@ from env.base.files import read_yaml
 from env.base.schema import Strict
 from env.sim.declared.regions import check_known
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.state.records import HOUR
 from env.sim.view.raw_env import RawEnv
 from env.workloads.code.configuration import Constraints
 from run.command import CONF
@@ -92,7 +93,7 @@ class Deployed(PlacementRule):
         plan, state = self._plans[template](arrival), env.state
         wanted = home = int(state.cluster["home"][0])
         if plan is not None:
-            hour = int(arrival // SECONDS_PER_HOUR) % HOURS
+            hour = int(arrival // HOUR) % HOURS
             region = plan.instances(hour, self._draws[function.wf_id])
             name = region[nodes_of(template)[function.fn_id]]
             wanted = list(env.cluster_config.regions).index(name)

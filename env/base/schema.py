@@ -25,7 +25,7 @@ Model = TypeVar("Model")
 
 SHOWN_CHARACTERS = 60
 """How much of a refused value an error shows."""
-SHOWN_NAMES = 50
+SHOWN_NAMES = 40
 """How many of a list of names an error shows."""
 LINE_CHARACTERS = 1000
 """How much of an error a line shows, its beginning and its end."""

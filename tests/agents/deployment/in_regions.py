@@ -75,7 +75,8 @@ def played(env: RawEnv, player: Scheduler, seed: int = 0) -> list[list[str]]:
     """Where the functions of each workflow have run."""
     env.reset()
     play(env, player, Objective(time_weight=1, cost_weight=1), np.random.SeedSequence(seed))
+    region_of = {kind.name: kind.region or "" for kind in env.cluster_config.server_types}
     regions: list[list[str]] = [[] for _ in env.arrival_times]
     for log in sorted(env.logs, key=lambda log: (log.wf_id, log.fn_id)):
-        regions[log.wf_id].append(log.server_name.partition("_")[2])
+        regions[log.wf_id].append(region_of[log.server_name])
     return regions

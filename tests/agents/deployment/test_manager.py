@@ -31,16 +31,18 @@ def test_what_is_declared_is_estimated_and_comes_to_pass() -> None:
     template = chain(100.0, 900.0, size=2 * 10**9)
     env = episode([0.0], template)
     made = InCluster(env, template)
-    found = problem(made).estimate(np.array([0, 1])).mean
+    found = [*problem(made).estimate((0, 1))["average"].values()]
     usd = 0.5 + 100 * 0.01 + 2 * (0.5 + 1800 * 0.01) + 2 * 0.09
     grams = 0.1 * 300 + 1.8 * 2 * 50 + 2 * 0.5 * (300 + 50) / 2
     assert found == pytest.approx([100 + 20.5 + 1800, usd, grams])
-    for region in (HOME, AWAY):
-        env.step(f"s_{region}", 0, 0, 1024)
+    for kind in CLUSTER.server_types:
+        env.step(kind.name, 0, 0, 1024)
     carbon = FinishedEpisode(env.state, Objective(time_weight=1, cost_weight=1), CLUSTER.power)
     assert found == pytest.approx([env.time, env.total_rent, carbon.carbon])
     # The entry is called from home, half a second away; within a region 2 GB take 2 s.
-    assert problem(made).estimate(np.array([1, 1])).mean[0] == pytest.approx(0.5 + 200 + 2 + 1800)
+    assert problem(made).estimate((1, 1))["average"]["runtime"] == pytest.approx(
+        0.5 + 200 + 2 + 1800
+    )
 
 
 def test_a_lease_is_paid_by_cores_and_time() -> None:
