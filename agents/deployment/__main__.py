@@ -55,11 +55,11 @@ class PlanCommand(Strict):
         code, beside = read_code(Path(self.code)), Path(self.code).with_name("config.yml")
         given = read_configuration(beside, code)
         text = workflow_file(logical_dag(code, given), given, str(beside))
-        entry = validated(InlineEntry, yaml.safe_load(text)["mix"][code.name], str(beside))
+        name, where = code.workflow_id, str(beside)
+        entry = validated(InlineEntry, yaml.safe_load(text)["mix"][name], where)
         # Plans do not depend on computations, nor on the speed that these are reckoned with.
-        template, _ = annotate(inline_graph(entry, code.name, str(beside)), self.annotation, 1)
-        where = given.workflow_version, given.home_region
-        inputs = Inputs(Tables(self.tables), template, *where, self.deployment)
+        template, _ = annotate(inline_graph(entry, name, where), self.annotation, 1)
+        inputs = Inputs(Tables(self.tables), template, given.home_region, self.deployment)
         return daily_plan(inputs, given, self.solver, self.deployment, self.seed, now)
 
 

@@ -62,7 +62,7 @@ class Inputs:
 
     Args:
         tables: as collectors fill them, with functions by the names they have in the workflow.
-        workflow, version: what is planned for.
+        workflow: what is planned for.
         home: region where clients are.
         settings: numbers that no table has.
 
@@ -75,7 +75,6 @@ class Inputs:
         self,
         tables: Tables,
         workflow: WorkflowTemplate,
-        version: str,
         home: str,
         settings: DeploymentSettings,
     ) -> None:
@@ -108,7 +107,7 @@ class Inputs:
         if not settings.transfer_within_region:
             np.fill_diagonal(self.kwh_per_gb, 0.0)
 
-        table, key = "workflow_instance_table", f"{workflow.name}-{version}"
+        table, key = "workflow_instance_table", workflow.name
         (measured,) = _rows(tables, table, [key])
         instances, hops = measured["instance_summary"], measured["start_hop_summary"]
         executed = {name: instances.get(name, {}).get("executions", {}) for name in self.nodes}

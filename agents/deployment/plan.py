@@ -103,17 +103,17 @@ def write_plan(plan: DeploymentPlan, path: Path) -> None:
         temporary.write_text(plan.model_dump_json(indent=1))
 
 
-def read_plan(path: Path, name: str, version: str, nodes: Collection[str]) -> DeploymentPlan:
-    """The plan of a workflow and its nodes.
+def read_plan(path: Path, workflow_id: str, nodes: Collection[str]) -> DeploymentPlan:
+    """The plan of a workflow, NAME-VERSION, and its nodes.
 
     Raises:
         InputError: the file is none, or that of another workflow, another version or other nodes.
     """
     where = str(path)
     plan = validated(DeploymentPlan, parse_json(read_bytes(path), where), where)
-    if (plan.workflow_name, plan.workflow_version) != (name, version):
-        found = f"{plan.workflow_name} {plan.workflow_version}"
-        raise InputError(f"{where}: a plan of {found}, one of {name} {version} is needed")
+    found = f"{plan.workflow_name}-{plan.workflow_version}"
+    if found != workflow_id:
+        raise InputError(f"{where}: a plan of {found}, one of {workflow_id} is needed")
     for hour, placement in plan.hours.items():
         for each in (placement.current_deployment, placement.home_deployment):
             if differing := each.instances.keys() ^ set(nodes):

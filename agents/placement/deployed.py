@@ -19,7 +19,6 @@ from agents.rule_kinds import PlacementRule, in_folder
 from agents.scheduler import Decision
 from env.base.errors import InputError
 from env.base.files import read_yaml
-from env.base.schema import Strict
 from env.sim.declared.regions import check_known
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.records import HOUR
@@ -37,13 +36,6 @@ def _read(group: str, given: Any) -> Any:
     return read_yaml(CONF / file, f"conf/{file}") if isinstance(given, str) else given
 
 
-class PlanFile(Strict):
-    """What `python -m agents.deployment` has written, and the version of the workflow here."""
-
-    file: str
-    version: str
-
-
 class Deployed(PlacementRule):
     """The region by plan, and there the node where a function ends first.
 
@@ -54,7 +46,7 @@ class Deployed(PlacementRule):
         deployment, solver: options of config groups, or their names. Without a solver or a file all
             is at home.
         constraints: what plans have to keep to, as in the `config.yml` of a workflow in code.
-        plan: a file; it holds for ever.
+        plan: a file of `python -m agents.deployment`; it holds for ever.
     """
 
     needs_regions: ClassVar[bool] = True
@@ -63,7 +55,7 @@ class Deployed(PlacementRule):
         Annotated[Any, in_folder(solvers, Solver), BeforeValidator(partial(_read, "solver"))] | None
     ) = None
     constraints: Constraints = Constraints()
-    plan: PlanFile | None = None
+    plan: str | None = None
     _solves: np.random.SeedSequence = PrivateAttr()
     _draws: np.ndarray = PrivateAttr()
     _plans: dict[WorkflowTemplate, PlanAt] = PrivateAttr()
@@ -104,8 +96,8 @@ class Deployed(PlacementRule):
     def _plan_of(self, template: WorkflowTemplate, env: RawEnv) -> PlanAt:
         """The plan of a workflow by the time at which it arrives."""
         if self.plan is not None:
-            path, names = Path(self.plan.file), nodes_of(template)
-            fixed = read_plan(path, template.name, self.plan.version, names)
+            path, names = Path(self.plan), nodes_of(template)
+            fixed = read_plan(path, template.name, names)
             for hour, each in fixed.hours.items():
                 for there in (each.current_deployment, each.home_deployment):
                     where = f"{path}: hours.{hour}"

@@ -105,7 +105,8 @@ class FinishedEpisode:
 
     @metric("J / lower bound of J - 1", shown="share")
     def bound_gap(self) -> float:
-        if self.failed > 0:  # it is not known to be a bound then
+        # Then it is not known to be a bound, or says nothing of carbon.
+        if self.failed > 0 or self.objective.carbon_weight > 0:
             return np.nan
         return self.J / lower_bound(self.state, self.objective) - 1
 

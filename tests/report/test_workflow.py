@@ -72,7 +72,7 @@ def test_the_file_is_an_option_of_the_group_workflow(
         told = OmegaConf.to_container(compose(overrides=["+workflow=thumbnails", search]))
     config = validated(WorkflowConfig, told["workflow"], "workflow")  # type: ignore[index, call-overload]
     ((template,), *_) = (pool.templates for pool in template_pools(config, 10).values())
-    assert template.name == "thumbnails"
+    assert template.name == "thumbnails-0.0.1"
     assert template.function_names == ("Start:entry_point:0", "Resize:Start_0_1:1", "Join:sync:2")
     assert template.computation.tolist() == [20, 30, 80]
     assert template.edges.tolist() == [[0, 1], [0, 2], [1, 2]]

@@ -93,6 +93,11 @@ class Code(_Workflow):
     line: int
     functions: dict[str, Function]
 
+    @property
+    def workflow_id(self) -> str:
+        """What tables, plans and episodes call the workflow."""
+        return f"{self.name}-{self.version}"
+
 
 @dataclass
 class Faults:

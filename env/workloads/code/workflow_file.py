@@ -17,7 +17,7 @@ def workflow_file(dag: LogicalDag, given: Configuration, where: str) -> str:
     lines = [
         f"# The logical DAG of {dag.code.name} {dag.code.version}, by python -m report.workflow.",
         "# Units as in inline.yaml; probability: of a call, which is certain without one.",
-        *("defaults:", "  - annotation: default", "mix:", f"  {json.dumps(dag.code.name)}:"),
+        *("defaults:", "  - annotation: default", "mix:", f"  {json.dumps(dag.code.workflow_id)}:"),
         "    functions:",
     ]
     for node in dag.nodes:

@@ -46,7 +46,7 @@ PER_USE = Lease(kind="always", charged=False, use=PRICES)
 def chain(*seconds: float, size: int = 0, regions: Sequence[Regions] = ()) -> WorkflowTemplate:
     """Functions of 1 GB one after the other, of so many seconds at home."""
     made = small.chain(*(round(1_000 * each) for each in seconds), memory=1024, size=size)
-    return replace(made, name="shop", regions=tuple(regions))
+    return replace(made, name="shop-0.0.1", regions=tuple(regions))
 
 
 def episode(

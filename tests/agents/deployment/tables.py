@@ -49,7 +49,7 @@ def workflow(
     """Functions called by letters, of which some must not leave home; each edge has so many GB."""
     ones, sizes = np.ones(len(nodes), np.int64), np.full(len(edges), round(size * 1e9))
     pairs = np.array([[nodes.index(end) for end in edge[:2]] for edge in edges])
-    given = "shop", ones, MEMORY * ones, ones, pairs, sizes, tuple(nodes)
+    given = "shop-0.0.1", ones, MEMORY * ones, ones, pairs, sizes, tuple(nodes)
     regions = tuple(Regions(allowed=(HOME,)) if node in bound else Regions() for node in nodes)
     chances = np.array([edge[2] for edge in edges])
     return WorkflowTemplate(*given, probability=chances, regions=regions)
@@ -91,7 +91,7 @@ def tables_of(
 
 def inputs(template: WorkflowTemplate, tables: Rows, **settings: Any) -> Inputs:
     as_read: Any = SimpleNamespace(rows=tables.__getitem__)
-    return Inputs(as_read, template, "0.0.1", HOME, settings_with(**settings))
+    return Inputs(as_read, template, HOME, settings_with(**settings))
 
 
 def problem(made: Inputs, **changes: Any) -> Problem:

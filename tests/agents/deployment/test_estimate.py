@@ -201,5 +201,5 @@ def test_what_is_missing() -> None:
     with pytest.raises(InputError, match="^carbon_region_table: no row 'aws:near', the table has "):
         inputs(ONE, tables)
     del tables["available_regions_table"][HOME]
-    with pytest.raises(InputError, match="'shop': a may run in aws:near, gcp:far, home is aws:hom"):
+    with pytest.raises(InputError, match="'shop-0.0.1': a may run in aws:near, gcp:far, home is"):
         inputs(ONE, tables)

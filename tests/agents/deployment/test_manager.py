@@ -64,7 +64,7 @@ def test_where_nodes_may_run() -> None:
     found = [each.permitted.tolist() for each in made]
     assert found == [[[True, False], [True, True]], [[True, False]]]
     with pytest.raises(
-        InputError, match="workflow 'shop': 0 cannot run in aws:away, which is home"
+        InputError, match="workflow 'shop-0.0.1': 0 cannot run in aws:away, which is home"
     ):
         InCluster(episode([0.0], BOUND, replace(CLUSTER, home=AWAY)), BOUND)
 

@@ -68,7 +68,7 @@ def test_a_tenth_of_the_traffic_goes_home() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: text.replace("0.0.1", "0.0.2"), "a plan of shop 0.0.2, one of shop 0.0.1 is"),
+        (lambda text: text.replace("0.0.1", "0.0.2"), "a plan of shop-0.0.2, one of shop-0.0.1 is"),
         (lambda text: text.replace('"b"', '"c"'), "hours.0: other nodes than the workflow's: b, c"),
         (lambda text: text.replace(HOME, "home"), "hours.0.current_deployment.instances.a: "),
         (lambda text: text.replace('"0": {', '"24": {'), "hours.24.*: .*less than 24"),
@@ -81,10 +81,10 @@ def test_files_that_are_no_plan_of_the_workflow(
     path, plan = tmp_path / "plan.json", made(solves_per_day=1, expiry=3600)
     assert plan.expiry_time - NOW == timedelta(hours=1)
     write_plan(plan, path)
-    assert read_plan(path, "shop", "0.0.1", NODES) == plan
+    assert read_plan(path, "shop-0.0.1", NODES) == plan
     path.write_text(change(path.read_text()))
     with pytest.raises(InputError, match=rf"plan\.json: .*{words}"):
-        read_plan(path, "shop", "0.0.1", NODES)
+        read_plan(path, "shop-0.0.1", NODES)
 
 
 CODE = """
@@ -117,7 +117,7 @@ def test_the_command_prints_and_writes_a_plan(shop: list[str], tmp_path: Path, c
     # Of 300 g and 20.5 s at home, a tenth of runs keeps these; others have 100 g and 21.5 s.
     assert "shop 0.0.1" in printed and NEAR in printed
     assert "-60.0%" in printed and "+4.4%" in printed
-    plan = read_plan(tmp_path / "plan.json", "shop", "0.0.1", NAMES)
+    plan = read_plan(tmp_path / "plan.json", "shop-0.0.1", NAMES)
     assert set(plan.instances(0, 0.5)) == set(NAMES)
 
 

@@ -206,7 +206,7 @@ def test_the_file_has_the_numbers_of_the_configuration(write: Write) -> None:
         ],
     )
     text = workflow_file(logical_dag(code, given), given, "config.yml")
-    shop = yaml.safe_load(text)["mix"]["shop"]
+    shop = yaml.safe_load(text)["mix"]["shop-0.0.1"]
     a, b, *_, c = shop["functions"].values()
     assert list(shop["functions"])[1] == "B:A_0_0:1" and len(shop["functions"]) == 6
     far = {"regions": {"disallowed": ["aws:near"]}}
