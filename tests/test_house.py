@@ -26,7 +26,7 @@ LINES = {
     "tests": 26548,
 }
 """Lines at most of *.py in a room; a room within another one is counted apart. May only fall."""
-WORDS = {"README.md": 1300, "docs": 28600}
+WORDS = {"README.md": 1300, "docs": 28500}
 LARGEST_FILE = 450
 FLOORS = (
     *("env/base", "env/resources env/tickets", "env/sim/__init__.py env/sim/state"),
