@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BeforeValidator, PrivateAttr
+from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from agents.deployment import solvers
 from agents.deployment.in_cluster import nodes_of
@@ -59,6 +59,12 @@ class Deployed(PlacementRule):
     _solves: np.random.SeedSequence = PrivateAttr()
     _draws: np.ndarray = PrivateAttr()
     _plans: dict[WorkflowTemplate, PlanAt] = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _one_source_of_plans(self) -> Self:
+        if self.solver is not None and self.plan is not None:
+            raise ValueError("solver and plan are both given, one of them is possible")
+        return self
 
     def reset(self, env: RawEnv, seed: np.random.SeedSequence) -> None:
         """No workflow has a plan, and who stays at home is drawn.

@@ -111,6 +111,8 @@ def test_what_cannot_be_obeyed_gets_one_line(plan: str) -> None:
     other = episode([0.0], replace(SHORT, name="shop-0.0.2"))
     with pytest.raises(InputError, match="a plan of shop-0.0.1, one of shop-0.0.2 is needed"):
         played(other, scheduler(plan=plan))
+    with pytest.raises(InputError, match="solver and plan are both given"):
+        scheduler(plan=plan, solver="fine")
     file.write_text(file.read_text().replace(AWAY, "aws:awa"))
     with pytest.raises(InputError, match="hours.0: region 'aws:awa' is unknown, did you mean"):
         played(env, scheduler(plan=plan))

@@ -75,6 +75,8 @@ class Configuration(Strict, coerce_numbers_to_str=True):
         """Where a function can be deployed to: as its code says, or else as is said of all."""
         own = dict(function.regions_and_providers or ())
         said = {key: value for key, value in own.items() if value is not None}
+        if said.keys() & Regions.model_fields.keys():  # none of these comes from elsewhere then
+            said = dict.fromkeys(Regions.model_fields) | said
         return self.regions_and_providers.model_copy(update=said)
 
     def regions(self, function: Function) -> Regions:

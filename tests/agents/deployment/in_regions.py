@@ -63,9 +63,10 @@ def scheduler(**settings: Any) -> ComposedScheduler:
     """Solves after one call, by `fine`; parts of the deployment, or others of the placement."""
     rule = {key: settings.pop(key) for key in [*settings] if key in Deployed.model_fields}
     deployment = DEFAULT | {"tokens_per_solve": 1.0} | settings
+    solver = None if "plan" in rule else "fine"
     given = {
         "order": {"name": "submission"},
-        "placement": {"name": "deployed", "deployment": deployment, "solver": "fine"} | rule,
+        "placement": {"name": "deployed", "deployment": deployment, "solver": solver} | rule,
         "memory": {"name": "required"},
     }
     return ComposedScheduler("caribou", validated(BaselineConfig, given, "caribou"))

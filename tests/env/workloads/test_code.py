@@ -245,7 +245,12 @@ def test_a_configuration_that_contradicts_the_code(
 def test_regions_of_a_name_count_alone(write: Write) -> None:
     of_name = {"runtime": 1.0, "regions": {"disallowed": ["aws:near"]}}
     all_of = {"allowed_regions": [NEAR]}
-    code, given = read(write(a=[]), functions={"A": of_name}, regions_and_providers=all_of)
+    path = write(a=[])
+    code, given = read(path, functions={"A": of_name}, regions_and_providers=all_of)
+    assert given.regions(code.functions["a"]) == Regions(disallowed=("aws:near",))
+    own = {"disallowed_regions": [NEAR]}
+    path.write_text(path.read_text().replace('name="A"', f'name="A", regions_and_providers={own}'))
+    code, given = read(path, regions_and_providers={"allowed_regions": [HOME, NEAR]})
     assert given.regions(code.functions["a"]) == Regions(disallowed=("aws:near",))
 
 
