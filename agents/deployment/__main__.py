@@ -40,7 +40,7 @@ class PlanCommand(Strict):
 
     code: str
     tables: str
-    plan: str | None
+    plan: Annotated[str, Field(pattern=r"\.json$")] | None  # so it takes the place of no code
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     deployment: DeploymentSettings
     solver: Annotated[Any, in_folder(solvers, Solver)]

@@ -64,13 +64,13 @@ class Solver(Rule):
 
 
 def best_plan(problem: Problem, solver: Solver, rng: np.random.Generator) -> Plan:
-    """The best valid plan that a solver tries; of equal ones the first.
+    """The best valid plan that a solver tries; of equal ones home, else the first.
 
     Raises:
         InputError: none is valid.
     """
     valid = filter(problem.is_valid, solver.plans(problem, rng))
-    found = min(valid, key=problem.value, default=None)
+    found = min(valid, key=lambda plan: (problem.value(plan), plan != problem.home), default=None)
     if found is None:
         raise InputError(f"{solver.name}: no plan it tries keeps all hard_resource_constraints")
     return found

@@ -12,8 +12,8 @@ from env.base.files import MOST_BYTES, parse_json, read_bytes
 from env.base.schema import Recorded, listed, short, validated
 from env.workloads.traces.csv_file import CsvFile
 
-MOST: Final = 3_000.0
-"""gCO2e/kWh: lignite emits some 1,200; a larger number has another unit."""
+LEAST, MOST = 1.0, 3_000.0
+"""gCO2e/kWh: no grid emits less all the time; lignite some 1,200. Others have another unit."""
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "ci": ("date", "hour"),
     "avg_CI": ("timestamp",),
@@ -67,6 +67,8 @@ def _by_hour(path: Path, times: list[str], values: Any) -> pd.Series:
         raise InputError(f"{path}: value {at + 1}: {short(times[at])} found, a time is needed")
     hours = hours.tz_localize(None).floor("h")
     each = pd.Series(values, hours, float, str(path)).groupby(level=0)
+    if each.mean().max() < LEAST:
+        raise InputError(f"{path}: all below {LEAST:g}, gCO2e/kWh are needed: is it another unit?")
     return each.mean().where(each.count() == each.size().mode()[0])
 
 

@@ -91,6 +91,8 @@ class Tables:
 
     @contextmanager
     def _opened(self, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+        if self.path.suffix != ".duckdb":  # others it may read as tables of their own
+            raise InputError(f"{self.path}: a name that ends in .duckdb is needed")
         try:
             with duckdb.connect(str(self.path), read_only, ALONE) as connection:
                 yield connection

@@ -95,7 +95,7 @@ def episode(path: Path, *regions: str) -> Path:
 
 INPUTS = {
     "provider": [".", EAST, GERMANY],
-    "carbon": [f"{EAST}=", f"{GERMANY}=de.csv", "aws:not-available=none.csv"],
+    "carbon": [f"{EAST}=", f"{GERMANY}=de.csv"],
     "performance": ["."],
     "workflow": ["episode.json"],
 }
@@ -227,6 +227,8 @@ def test_twice_is_as_once(collector: str) -> None:
         (f"provider . {EAST} aws:eu-west-2", "_costs.csv: no cost of us-east-1 eu-west-2"),
         (f"carbon {EAST}=", f"region '{GERMANY}' has no file, '{GERMANY}=' would take 475 g"),
         (f"carbon {EAST}= {GERMANY}=short.csv", "short.csv: hour 2023-07-02T05"),
+        (f"carbon {EAST}= {GERMANY}= aws:mars=", "carbon: region 'aws:mars' is unknown"),
+        (f"carbon {EAST}= {GERMANY}", "REGION=FILE is needed, once for each region"),
         ("performance none", "none/interregion_throughput.csv.gz: no such file"),
         ("workflow unnamed.json", "unnamed.json: no workflow that has a name has finished"),
     ],

@@ -96,6 +96,7 @@ def _check_server(
         most = sum(max(rules.least, 1 + steps) for steps in whole)
         if rules.charged and not least - SAME <= paid <= most + SAME:
             yield f"server {server[0]} {server[1]}: {paid:g} steps paid, {least} to {most} are due"
+        yield from _check_rent(schedule, server, round(paid) if rules.charged else 0, len(runs))
         return
     yield from _check_lease(schedule, server, runs, earlier + steps, end, extended)
 
@@ -142,17 +143,24 @@ def _check_lease(
     if not close(row.lease_seconds, steps * rules.step, additions=steps):
         hours, due = row.lease_seconds / HOUR, steps * rules.step / HOUR
         yield f"{shown}: {hours:g} hours rented, {due:g} are due"
+    yield from _check_rent(schedule, server, steps, len(runs))
+    for run in runs:
+        if run.end_time > stated_end:
+            yield f"{run}: ends at {run.end_time}, after the lease ends at {stated_end}"
+
+
+def _check_rent(schedule: Schedule, server: Server, steps: int, runs: int) -> Iterator[str]:
+    """What a server has come to by so many steps of its leases and by its runs."""
+    rules = schedule.episode.options.lease
     price = schedule.cluster.rate_of(schedule.types[server[0]]) * (rules.step / HOUR)
     if (
         rules.spot is not None
         and rules.spot.servers(schedule.cluster)[[*schedule.leases].index(server)]
     ):
         price *= rules.spot.price
-    due = steps * price + schedule.uses[server]
-    yield from check_close(f"{shown}: rent", row.rent, due, additions=steps + len(runs))
-    for run in runs:
-        if run.end_time > stated_end:
-            yield f"{run}: ends at {run.end_time}, after the lease ends at {stated_end}"
+    found, due = schedule.leases[server].rent, steps * price + schedule.uses[server]
+    what = f"server {server[0]} {server[1]}: rent"
+    yield from check_close(what, found, due, additions=steps + runs)
 
 
 def _check_start(schedule: Schedule, run: RunModel, up: float, ends: list[float]) -> Iterator[str]:

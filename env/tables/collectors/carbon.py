@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.declared.regions import check_known
 from env.tables.carbon_series import hours_from, read_carbon
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
@@ -28,6 +29,9 @@ def carbon_rows(
     """
     regions, hour = tables.rows(AVAILABLE), np.datetime64(now.replace(tzinfo=None), "h")
     files = dict(each.partition("=")[::2] for each in inputs)
+    check_known("carbon", files, regions)
+    if len(files) < len(inputs) or not all("=" in each for each in inputs):
+        raise InputError(f"carbon: {' '.join(inputs)}: REGION=FILE is needed, once for each region")
     hourly, history = {}, 24 * settings.forecast_days
     for key in regions:
         if key not in files:

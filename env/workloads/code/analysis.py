@@ -4,7 +4,7 @@ Nothing of the file is executed, so names, regions and the like must be written 
 """
 
 import ast
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,9 @@ BLOCKS = (
     *(ast.If, ast.IfExp, ast.BoolOp, ast.Match, ast.ExceptHandler),
 )
 """What runs more than once, or not always."""
+WITHIN = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda
+CALLED = "function", "payload", "condition"
+"""What a call is given."""
 WRITE_OUT = "write out each call, with its condition as third argument"
 
 Label = Annotated[str, Field(pattern=r"^[\w-]+$")]
@@ -218,19 +221,24 @@ def _by_name(call: ast.Call, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _calls(
-    inside: Collection[ast.AST], workflow: str, names: Collection[str], faults: Faults
+    inside: Sequence[ast.AST], workflow: str, names: Collection[str], faults: Faults
 ) -> list[Call]:
     """The calls in a function, by line; each runs once, whatever the function does."""
-    blocks = (block for block in inside if isinstance(block, BLOCKS))
+    blocks = (block for block in inside[1:] if isinstance(block, BLOCKS + WITHIN))
     hidden = {each for block in blocks for each in ast.walk(block)}
     calls = []
     for node in _calls_of(inside, workflow, INVOKE):
-        given = _by_name(node, ("function", "payload", "condition"))
+        given = _by_name(node, CALLED)
+        once = len(given) == len(node.args) + len(node.keywords)
+        once = once and not any(isinstance(each, ast.Starred) for each in node.args)
         target, holds = given.get("function"), given.get("condition", given.get("conditional", 1))
         if not isinstance(target, ast.Name) or target.id not in names:
             faults.add(node.lineno, "what is called must be a function of the workflow, by name")
+        elif not once or not given.keys() <= {*CALLED, "conditional"}:
+            faults.add(node.lineno, f"{INVOKE} takes {', '.join(CALLED)}, each once, and no more")
         elif node in hidden:
-            faults.add(node.lineno, f"{target.id} is called in a loop or branch: {WRITE_OUT}")
+            where = "a loop, a branch or a function within"
+            faults.add(node.lineno, f"{target.id} is called in {where}: {WRITE_OUT}")
         elif isinstance(holds, ast.expr):
             calls.append(Call(target.id, None, node.lineno))
         elif isinstance(holds, int | float) and 0 <= holds <= 1:
