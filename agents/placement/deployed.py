@@ -19,7 +19,7 @@ from agents.rule_kinds import PlacementRule, in_folder
 from agents.scheduler import Decision
 from env.base.errors import InputError
 from env.base.files import read_yaml
-from env.sim.declared.regions import check_known
+from env.sim.declared.regions import check_known, permitted_regions
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.records import HOUR
 from env.sim.view.raw_env import RawEnv
@@ -108,6 +108,10 @@ class Deployed(PlacementRule):
                 for there in (each.current_deployment, each.home_deployment):
                     where = f"{path}: hours.{hour}"
                     check_known(where, there.instances.values(), env.cluster_config.regions)
+                    for name, declared in zip(names, template.regions, strict=False):
+                        region = there.instances[name]
+                        if not permitted_regions((region,), declared.allowed, declared.disallowed):
+                            raise InputError(f"{where}: {name} must not run in {region}")
             return lambda time: fixed
         if self.solver is None:
             return lambda time: None

@@ -122,7 +122,10 @@ class FinishedEpisode:
     def makespan(self) -> float:
         return self.total("time")
 
-    @metric("all that is paid: sum over servers of hours leased * hourly rate, egress", unit="USD")
+    @metric(
+        "paid for servers (hours leased * hourly rate), for uses and for data between regions",
+        unit="USD",
+    )
     def rent(self) -> float:
         return self.total("total_rent")
 

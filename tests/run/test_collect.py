@@ -229,6 +229,7 @@ def test_twice_is_as_once(collector: str) -> None:
         (f"carbon {EAST}= {GERMANY}=short.csv", "short.csv: hour 2023-07-02T05"),
         (f"carbon {EAST}= {GERMANY}= aws:mars=", "carbon: region 'aws:mars' is unknown"),
         (f"carbon {EAST}= {GERMANY}", "REGION=FILE is needed, once for each region"),
+        ("performance . none", "performance: . none: one folder is needed"),
         ("performance none", "none/interregion_throughput.csv.gz: no such file"),
         ("workflow unnamed.json", "unnamed.json: no workflow that has a name has finished"),
     ],

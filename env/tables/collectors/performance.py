@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from env.base.errors import InputError
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 from env.workloads.traces.csv_file import CsvTable
@@ -20,6 +21,8 @@ def performance_rows(
     The document's fields, and in addition `seconds_per_gb` at the throughput that arrives. Within a
     region, where it is not measured, it is the largest from there.
     """
+    if len(inputs) > 1:
+        raise InputError(f"performance: {' '.join(inputs)}: one folder is needed")
     regions, folder, rows = tables.rows(AVAILABLE), Path(inputs[0]), {}
     path = folder / "interregion_throughput.csv.gz"
     speed = CsvTable(path, "throughput_received", "src_region", "dst_region")
