@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from agents import memory, order, placement, scaling
+from agents.held_back import HeldBack
 from agents.memory.required import Required
 from agents.order.chosen import Chosen
 from agents.order.submission import Submission
@@ -56,7 +57,9 @@ class ComposedScheduler(Scheduler):
         self._config.placement.reset(env, seed)
 
     def choose(self, decision: Decision) -> int:
-        """The row that the placement rule takes, or the scaling rule."""
+        """The row that the rule takes which is asked: placement, scaling, or who goes next."""
+        if decision.kind == "choose" and isinstance(self._config.order, HeldBack):
+            return self._config.order.choose(decision)
         if decision.kind == SCALER.name and self._config.scaling is not None:
             return self._config.scaling.choose(decision)
         return self._config.placement.choose(decision)
@@ -65,13 +68,16 @@ class ComposedScheduler(Scheduler):
 def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
     """Names of the files of conf/baseline that place at once, or that dispatch from a queue.
 
-    With `funded` those by which tenants take turns, too; none of those that need regions.
+    With `funded` those by which tenants take turns, too; none of those that need regions, or hold
+    functions back for carbon.
     """
     configs = {name: _config(name) for name in _names()}
     orders = {
         name: each.order
         for name, each in configs.items()
-        if each.scaling is None and not each.placement.needs_regions
+        if each.scaling is None
+        and not each.placement.needs_regions
+        and not isinstance(each.order, HeldBack)
     }
     return [
         name

@@ -16,7 +16,7 @@ from env.score.reward import Objective
 from env.sim.assembly.build import build
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.episode import Episode, EpisodeWorkload
-from env.sim.declared.keep_alive_policy import FaasCache, Fixed, Lru, NoKeepAlive
+from env.sim.declared.keep_alive_policy import EcoLife, FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Dispatch, Immediate, Lease, Queued, RuleGroups
@@ -39,9 +39,9 @@ class WorldConfig(RuleGroups):
     dispatch: Dispatch = Immediate(kind="immediate")
     lease: Lease = Lease()
     # Many simulators side by side make no forecasts of idle times.
-    keep_alive: Annotated[NoKeepAlive | Fixed | Lru | FaasCache, Field(discriminator="policy")] = (
-        NoKeepAlive()
-    )
+    keep_alive: Annotated[
+        NoKeepAlive | Fixed | Lru | FaasCache | EcoLife, Field(discriminator="policy")
+    ] = NoKeepAlive()
     changes: Changes = NO_CHANGES
     recovery: Recovery = Recovery()
     asked: tuple[InstanceOf[DecisionKind], ...] = ()

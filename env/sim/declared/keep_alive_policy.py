@@ -79,26 +79,71 @@ class FaasCache(_Forgetful):
     number = keep_alive.FAASCACHE
 
 
-class HybridHistogram(Strict):
-    """A container goes when its image falls idle and one is started before the next request.
+class _Remembering(Strict):
+    """A policy that learns from idle times.
 
-    Idle times, from the end of a request to the arrival of the next while none other waits or runs,
-    are counted in a histogram of each image. A container is started at its lower percentile after
-    the last end and kept until its upper one. Where the histogram says nothing, containers stay for
-    a fixed time; where most idle times lie beyond it, ARIMA forecasts the next. Shahrad et al.,
-    "Serverless in the Wild", USENIX ATC 2020, section 4.2. When memory is short, the least
-    recently used one goes first; a container is started ahead only in free memory.
+    They are from the end of a request to the arrival of the next while none other of the image
+    waits or runs, counted in a histogram of each image.
 
     Attributes:
         bin: seconds of idle time that a bin of the histogram spans.
         bins: of the histogram.
+        least_idle_times: fewer say nothing.
+        fixed_keep: seconds that containers stay where the histogram says nothing.
+    """
+
+    number: ClassVar[int]  # in env/sim/node/keep_alive.py
+    bin: Seconds
+    bins: Annotated[int, Field(ge=1, le=100_000)]
+    least_idle_times: Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]
+    fixed_keep: Seconds
+
+    @property
+    def history(self) -> tuple[int, int]:
+        """Bins of the histogram, and idle times remembered for forecasts."""
+        return self.bins, 1
+
+    def write(self, options: np.void) -> None:
+        """Fills in the options of the engine."""
+        options["keep_alive"], options["keep_seconds"] = self.number, self.fixed_keep
+        for name in set(options.dtype.names or ()) & set(type(self).model_fields):
+            options[name] = getattr(self, name)
+
+
+class EcoLife(_Remembering):
+    """A container stays as long as is worth its carbon, by the idle times of its image.
+
+    Of all multiples of `bin` the period of the least cost is taken; with g the intensity at its end
+    over the mean of the first region:
+    cost = cold * (time_weight + (1 - time_weight) * g) + (1 - time_weight) * g * held. `cold` is
+    the share of idle times that are longer, times that of a cold start in cold start and execution;
+    `held` the mean time that containers stay, over the longest period. Jiang et al., "EcoLife", SC
+    2024, equation 5, of one generation of hardware. When memory is short, the least recently used
+    one goes first.
+
+    Attributes:
+        time_weight: of the time of a service, against that of its carbon.
+    """
+
+    policy: Literal["ecolife"] = "ecolife"
+    number = keep_alive.ECOLIFE
+    time_weight: Annotated[float, Field(ge=0, le=1)]
+
+
+class HybridHistogram(_Remembering):
+    """A container goes when its image falls idle and one is started before the next request.
+
+    A container is started at the lower percentile of its histogram after the last end and kept
+    until its upper one. Where most idle times lie beyond it, ARIMA forecasts the next. Shahrad et
+    al., "Serverless in the Wild", USENIX ATC 2020, section 4.2. When memory is short, the least
+    recently used one goes first; a container is started ahead only in free memory.
+
+    Attributes:
         prewarm_percentile: of the idle times; its bin's lower edge is when to start a container.
         keep_percentile: its bin's upper edge is until when to keep one.
         margin: share by which these edges are moved outwards.
-        least_idle_times: fewer say nothing.
         least_variation: coefficient of variation of the bin counts; a flatter histogram says
             nothing.
-        fixed_keep: seconds that containers stay where the histogram says nothing.
         most_out_of_bounds: share of idle times beyond the histogram from which on ARIMA forecasts.
         forecast_margin: share of the forecast by which a container is started before it and kept
             after it.
@@ -107,14 +152,11 @@ class HybridHistogram(Strict):
     """
 
     policy: Literal["hybrid_histogram"] = "hybrid_histogram"
-    bin: Seconds
-    bins: Annotated[int, Field(ge=1, le=100_000)]
+    number = keep_alive.HYBRID_HISTOGRAM
     prewarm_percentile: Percentile
     keep_percentile: Percentile
     margin: Share
-    least_idle_times: Annotated[int, Field(ge=1, le=LARGEST_WHOLE)]
     least_variation: Annotated[float, Field(ge=0, le=1e6)]
-    fixed_keep: Seconds
     most_out_of_bounds: Share
     forecast_margin: Share
     forecast_from: Annotated[int, Field(ge=2, le=10_000)]
@@ -134,14 +176,7 @@ class HybridHistogram(Strict):
         """Bins of the histogram, and idle times remembered for forecasts."""
         return self.bins, self.forecast_from
 
-    def write(self, options: np.void) -> None:
-        """Fills in the options of the engine."""
-        options["keep_alive"] = keep_alive.HYBRID_HISTOGRAM
-        options["keep_seconds"] = self.fixed_keep
-        for name in set(options.dtype.names or ()) & set(type(self).model_fields):
-            options[name] = getattr(self, name)
-
 
 KeepAlivePolicy = Annotated[
-    NoKeepAlive | Fixed | Lru | FaasCache | HybridHistogram, Field(discriminator="policy")
+    NoKeepAlive | Fixed | Lru | FaasCache | EcoLife | HybridHistogram, Field(discriminator="policy")
 ]

@@ -7,6 +7,7 @@ again even if somebody was to decide: who is next, and where there is room, may 
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.events.keep_by_carbon import weigh_keeping
 from env.sim.events.lease import account_of, begin_lease, cut_lease, renew_lease_at, start
 from env.sim.events.per_use import meter_run
 from env.sim.events.recovery import (
@@ -19,7 +20,7 @@ from env.sim.events.recovery import (
 )
 from env.sim.events.requests import end_run
 from env.sim.events.submissions import count_placed, end_function
-from env.sim.node.keep_alive import ends_last, release, remove_all_warm
+from env.sim.node.keep_alive import ECOLIFE, ends_last, release, remove_all_warm
 from env.sim.node.projection import (
     node_on_container_completion,
     node_on_container_removal,
@@ -151,6 +152,8 @@ def release_ended(state: State) -> None:
     node, image = queue[0].ended_node, queue[0].ended_image
     queue[0].ended_node = NONE
     unused = state.images[image].active == 0
+    if state.options[0].keep_alive == ECOLIFE:
+        weigh_keeping(state, node, image)
     release(state, node, image, queue[0].ended_memory, state.cluster[0].time, unused)
 
 

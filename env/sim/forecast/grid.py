@@ -1,4 +1,4 @@
-"""What the electricity of regions emits now and, as is forecast, in the coming hours."""
+"""What the electricity of regions emits now and in the coming hours."""
 
 from typing import Final
 
@@ -32,3 +32,22 @@ def intensities(state: State, region: int):
     error = cluster.forecast_error * normal(cluster.seed, FORECAST + region, int(time // HOUR))
     scale = state.regions[region].pue / mean
     return mean, scale * intensity_at(state, region, time), scale * ahead * max(0.0, 1.0 + error)
+
+
+@compiled_apart
+def coming_intensities(state: State, hours: int):
+    """Means of all regions in gCO2e per kWh that computers use, the data centres' PUE included.
+
+    Returns:
+        (now, least and most of now and the hours that follow).
+    """
+    now = least = most = 0.0
+    for hour in range(hours):
+        mean = 0.0
+        for each in range(len(state.regions)):
+            grams = intensity_at(state, each, state.cluster[0].time + hour * HOUR)
+            mean += state.regions[each].pue * grams / len(state.regions)
+        if hour == 0:
+            now = least = most = mean
+        least, most = min(least, mean), max(most, mean)
+    return now, least, most

@@ -20,6 +20,7 @@ FIXED: Final = 1
 LRU: Final = 2
 FAASCACHE: Final = 3
 HYBRID_HISTOGRAM: Final = 4
+ECOLIFE: Final = 5
 
 
 @compiled
@@ -60,7 +61,7 @@ def release(state: State, node: int, image: int, memory: int, time: float, idle_
         set_timer(state, due, PREWARMING, images[image].number, image)
     elif policy != NO_KEEP_ALIVE and state.servers[server].condition == IN_SERVICE:
         expiration = INF
-        if policy in (FIXED, HYBRID_HISTOGRAM):
+        if policy in (FIXED, HYBRID_HISTOGRAM, ECOLIFE):
             expiration = time + images[image].keep_until
         keep_warm(state, node, image, memory, time, expiration)
         make_room(state, node)
@@ -151,7 +152,7 @@ def request_arrives(state: State, image: int, time: float) -> None:
     images = state.images
     # False where it never ran, and where a request of before time 0 still does.
     idle = images[image].active == 0 and time >= images[image].last_end
-    if idle and state.options[0].keep_alive == HYBRID_HISTOGRAM:
+    if idle and state.options[0].keep_alive in (HYBRID_HISTOGRAM, ECOLIFE):
         note_idle_time(state, image, time - images[image].last_end)
     images[image].active += 1
 
@@ -186,7 +187,8 @@ def note_idle_time(state: State, image: int, seconds: float) -> None:
         state.histograms[image, int(place)] += 1
     else:
         images[image].out_of_bounds += 1
-    set_windows(state, image)
+    if state.options[0].keep_alive == HYBRID_HISTOGRAM:
+        set_windows(state, image)
 
 
 @compiled

@@ -56,7 +56,8 @@ OPTIONS = np.dtype(
         ("starve_threshold", np.float64),  # seconds
         ("keep_alive", np.int64),
         ("keep_seconds", np.float64),  # of the policy `fixed`, and while a histogram says nothing
-        ("bin", np.float64),  # seconds; the rest: fields of the policy `hybrid_histogram`
+        ("bin", np.float64),  # seconds; the rest: fields of `hybrid_histogram` and
+        ("time_weight", np.float64),  # of `ecolife`
         ("prewarm_percentile", np.float64),
         ("keep_percentile", np.float64),
         ("margin", np.float64),

@@ -18,8 +18,16 @@ from benchmarks.trace_player import Requests, Simulation, simulate
 from env.base.errors import InputError
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
-from env.sim.declared.keep_alive_policy import FaasCache, Fixed, KeepAlivePolicy, Lru, NoKeepAlive
+from env.sim.declared.keep_alive_policy import (
+    EcoLife,
+    FaasCache,
+    Fixed,
+    KeepAlivePolicy,
+    Lru,
+    NoKeepAlive,
+)
 from env.sim.declared.ordering import Order
+from env.sim.declared.power import Power
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.node.idle_forecast import learn, next_idle_time
 from env.sim.view.raw_env import RawEnv
@@ -91,6 +99,28 @@ def test_hybrid_histogram_starts_a_container_ahead() -> None:
     # 50 s are not enough for the first three; the last two find a container started ahead, the
     # fourth 9 s, the fifth 8 s after its start.
     assert played.cold_start.tolist() == [2.0, 2.0, 2.0, 0.0, 0.0]
+
+
+def test_ecolife_keeps_containers_in_clean_hours() -> None:
+    """Idle for 99 s each time, and once beyond the 10 bins of 10 s; g is 1.95, then 0.05.
+
+    Without keeping the cost is 2 / 3 * (0.1 + 0.9 * g), that of 100 s is 0.9 * g and the share of
+    longer idle times: 1.24 and 1.76 in the first hour, 0.097 and 0.024 + 0.045 in the second.
+    """
+    policy = EcoLife(bin=10.0, bins=10, least_idle_times=2, fixed_keep=50.0, time_weight=0.1)
+    requests = [(time, 0, 1.0) for time in (0.0, 102.0, 204.0, 306.0, 3702.0, 3804.0)]
+    power = Power(
+        idle_core_w=0.0,
+        busy_core_w=1.0,
+        memory_w_per_gb=0.0,
+        pue=1.0,
+        carbon_intensity_g_per_kwh=(390.0, 10.0),
+    )
+    server = ServerType("server", 1, 0.0, 0.0, 1, cpu=4, memory=2)
+    grid = cluster_of(server, speed=SPEED, power=power)
+    sample, rules = trace(profiles((1.0, 2.0, 2)), requests), always_up(Fcfs(), policy)
+    cold_starts = Requests.of(simulate(sample, grid, rules)).cold_start
+    assert cold_starts.tolist() == [2.0, 2.0, 2.0, 2.0, 2.0, 0.0]
 
 
 def test_histograms_are_learned_from_history() -> None:
