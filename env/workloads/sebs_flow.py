@@ -12,12 +12,12 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from env.base.csv_file import CsvFile
 from env.base.errors import InputError
 from env.base.files import MOST_VALUES, parse_json
 from env.base.schema import Recorded, short, validated
 from env.sim.declared.bounds import LARGEST_WHOLE
 from env.workloads.task_graph import Task, TaskGraph
-from env.workloads.traces.csv_file import CsvFile
 
 DEFINITION, MEASURED = "definition.json", "_processed.csv"
 """The name of the one, and how that of the other ends."""

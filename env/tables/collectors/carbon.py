@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from env.base.errors import InputError
+from env.sim.declared.carbon_series import hours_from, read_carbon
 from env.sim.declared.regions import check_known
-from env.tables.carbon_series import hours_from, read_carbon
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from env.base.csv_file import CsvTable
 from env.base.errors import InputError
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
-from env.workloads.traces.csv_file import CsvTable
 
 BITS_PER_GB: Final = 8e9
 

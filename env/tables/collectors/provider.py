@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from env.base.csv_file import CsvTable
 from env.sim.declared.regions import check_known
 from env.tables.settings import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
-from env.workloads.traces.csv_file import CsvTable
 
 GB_SECOND: Final = 1000 * 1024 / 128
 """In milliseconds of 128 MB, of which prices are stated."""

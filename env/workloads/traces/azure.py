@@ -15,10 +15,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from env.base.csv_file import CsvFile
 from env.base.errors import InputError
 from env.base.schema import Strict, short
 from env.sim.declared.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
-from env.workloads.traces.csv_file import CsvFile
 from env.workloads.traces.trace import REQUEST
 from env.workloads.traces.trace_recording import (
     QUANTILES,

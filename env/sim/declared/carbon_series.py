@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from pydantic import AliasChoices, Field
 
+from env.base.csv_file import CsvFile
 from env.base.errors import InputError
 from env.base.files import MOST_BYTES, parse_json, read_bytes
 from env.base.schema import Recorded, listed, short, validated
-from env.workloads.traces.csv_file import CsvFile
 
 LEAST, MOST = 1.0, 3_000.0
 """gCO2e/kWh: no grid emits less all the time; lignite some 1,200. Others have another unit."""
