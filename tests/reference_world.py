@@ -66,7 +66,7 @@ class ReferenceWorld:
 
     def __init__(self, episode: Episode, forecast: Callable[[Sequence[float]], float]) -> None:
         self.cluster, self.rules, self.lease = episode.cluster, episode.rules, episode.rules.lease
-        patience = self.rules.patience
+        patience, self.begin = self.rules.patience, 3600.0 * episode.workload.begin_hour
         self.patience = math.inf if patience is None else patience
         self.jobs, self.forecast, order = jobs_of(episode), forecast, episode.rules.order
         self.order = getattr(order, "name", None)
@@ -312,14 +312,14 @@ class ReferenceWorld:
 
     def intensity(self, node: Node, time: float) -> float:
         hours = self.hours(node.region)
-        return hours[int(time // 3600) % len(hours)]
+        return hours[int((self.begin + time) // 3600) % len(hours)]
 
     def emit(self, region: str | None, watts: float, begin: float, end: float) -> None:
         """Counts a constant power over time, hour by hour."""
         grams_times_seconds = 0.0
         for sign, time in ((1, end), (-1, begin)):
             hours = self.hours(region)
-            cycles, left = divmod(time, 3600 * len(hours))
+            cycles, left = divmod(self.begin + time, 3600 * len(hours))
             grams_times_seconds += sign * cycles * 3600 * sum(hours)
             for grams in hours:
                 grams_times_seconds += sign * min(left, 3600) * grams

@@ -346,7 +346,9 @@ def worlds(draw: st.DrawFn) -> World:
         | PAUSES.map(lambda pause: tuple(pause * place for place in range(len(templates))))
     )
     work = tuple(draw(drawn) for _ in templates) if of_requests else ()
-    workload = EpisodeWorkload(arrivals, templates, work=work, images=draw(images_of(templates)))
+    given = {"work": work, "images": draw(images_of(templates))}
+    given["begin_hour"] = draw(st.sampled_from([0, 1, 30]))
+    workload = EpisodeWorkload(arrivals, templates, **given)
     rules = Rules(
         order=order,
         placement=draw(st.sampled_from(["first_fit", "best_fit", "worst_fit", "asked"])),

@@ -20,7 +20,7 @@ from env.sim.state.records import HOUR
 from env.sim.view.raw_env import RawEnv
 from env.workloads.code.configuration import Configuration, Constraints
 
-TIME_0 = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR_0 = datetime(1970, 1, 1, tzinfo=UTC)
 """Of episodes; plans expire by the calendar."""
 SECONDS_PER_DAY = HOURS * HOUR
 
@@ -74,7 +74,8 @@ class DeploymentManager:
         self._begins: list[float] = []
         self._plans: list[DeploymentPlan] = []
         self._staged: tuple[float, DeploymentPlan] | None = None
-        self._next_check = self._counts_from = 0.0
+        self._next_check = 0.0
+        self._counts_from = -float(self._state.cluster["begin_time"][0])  # a midnight
 
     def plan_at(self, time: float) -> DeploymentPlan | None:
         """The plan of what arrives at a time, whatever was asked before; None: home."""
@@ -90,7 +91,7 @@ class DeploymentManager:
 
     def _active(self, time: float) -> DeploymentPlan | None:
         active = bisect_right(self._begins, time) - 1
-        if active < 0 or _moment(time) >= self._plans[active].expiry_time:
+        if active < 0 or self._moment(time) >= self._plans[active].expiry_time:
             return None
         return self._plans[active]
 
@@ -111,10 +112,9 @@ class DeploymentManager:
             return
         self._inputs.intensity = intensity
         settings = self._settings.model_copy(update={"solves_per_day": count})
-        how = self._solver, settings, int(self._rng.integers(2**32)), _moment(time)
+        how = self._solver, settings, int(self._rng.integers(2**32)), self._moment(time)
         self._staged = time + settings.redeployment, daily_plan(self._inputs, self._given, *how)
-        self._counts_from = (time // SECONDS_PER_DAY + 1) * SECONDS_PER_DAY
+        self._counts_from += SECONDS_PER_DAY * ((time - self._counts_from) // SECONDS_PER_DAY + 1)
 
-
-def _moment(time: float) -> datetime:
-    return TIME_0 + timedelta(seconds=time)
+    def _moment(self, time: float) -> datetime:
+        return HOUR_0 + timedelta(seconds=time + float(self._state.cluster["begin_time"][0]))

@@ -91,8 +91,8 @@ class Deployed(PlacementRule):
         plan, state = self._plans[template](arrival), env.state
         wanted = home = int(state.cluster["home"][0])
         if plan is not None:
-            hour = int(arrival // HOUR) % HOURS
-            region = plan.instances(hour, self._draws[function.wf_id])
+            hour = int((arrival + state.cluster["begin_time"][0]) // HOUR)
+            region = plan.instances(hour % HOURS, self._draws[function.wf_id])
             name = region[nodes_of(template)[function.fn_id]]
             wanted = list(env.cluster_config.regions).index(name)
         regions = state.servers["region"][state.nodes["server"]]

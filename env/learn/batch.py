@@ -30,7 +30,7 @@ from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays
 from env.sim.events.choosing import forced_choice, play_to_choice
 from env.sim.state.block import State
-from env.sim.state.records import ASIDE, CHOOSE, DONE, NONE
+from env.sim.state.records import ASIDE, CHOOSE, DONE, HOUR, NONE
 from env.sim.view.raw_env import RawEnv
 from env.workloads.generator import WorkloadGenerator
 
@@ -304,6 +304,7 @@ class Batch(Decisions):
         state.cluster["functions_per_slot"] = per_slot
         rules.lease.write(state.servers, cluster)
         state.cluster["seed"] = workload.turns_seed
+        state.cluster["begin_time"] = workload.begin_hour * HOUR
         plan_changes(state, rules, cluster)
 
 

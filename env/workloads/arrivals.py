@@ -1,6 +1,6 @@
 """When workflows arrive: fixed times, Poisson, bursts, a daily cycle.
 
-Every process draws from the generator it is given, starts at time 0 and returns seconds. The files
+Every process draws from the generator it is given, and starts at time 0. The files
 of conf/workload explain the numbers of each.
 """
 
@@ -18,8 +18,10 @@ SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
 LEAST_A_CYCLE = 1e-3
 """Arrivals in a calm spell and a burst; with fewer, drawing goes through spells without end."""
 Gap = Annotated[float, Field(gt=0, le=1e9)]
+Hour = Annotated[float, Field(ge=0, le=1e6)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Hour = Annotated[float, Field(ge=0, le=24)]
+Arrived = tuple[tuple[float, ...], int]
+"""Seconds from the episode's begin, and its begin in whole hours of the carbon intensities."""
 
 
 class FixedArrivals(Strict):
@@ -33,9 +35,9 @@ class FixedArrivals(Strict):
         """The most workflows that an episode can have."""
         return len(self.times)
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Arrival times in seconds; nothing is drawn."""
-        return self.times
+    def draw(self, rng: np.random.Generator) -> Arrived:
+        """Nothing is drawn."""
+        return self.times, 0
 
 
 class RandomArrivals(Strict):
@@ -59,10 +61,10 @@ class PoissonArrivals(RandomArrivals):
     kind: Literal["poisson"]
     mean_gap: Gap
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Arrival times in seconds."""
+    def draw(self, rng: np.random.Generator) -> Arrived:
+        """At hour 0."""
         gaps = rng.exponential(self.mean_gap, self._count(rng))
-        return tuple(np.cumsum(gaps).tolist())
+        return tuple(np.cumsum(gaps).tolist()), 0
 
 
 class BurstyArrivals(RandomArrivals):
@@ -86,8 +88,8 @@ class BurstyArrivals(RandomArrivals):
             raise ValueError(f"{spells}, at least {LEAST_A_CYCLE:g} are needed")
         return self
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Arrival times in seconds."""
+    def draw(self, rng: np.random.Generator) -> Arrived:
+        """At hour 0."""
         count = self._count(rng)
         gaps = (self.calm_gap, self.burst_gap)
         durations = (self.calm_duration, self.burst_duration)
@@ -103,7 +105,7 @@ class BurstyArrivals(RandomArrivals):
                 # The exponential has no memory: the rest of the gap is drawn anew.
                 time, state = state_end, 1 - state
                 state_end = time + rng.exponential(durations[state])
-        return tuple(times)
+        return tuple(times), 0
 
 
 class DailyArrivals(RandomArrivals):
@@ -116,13 +118,14 @@ class DailyArrivals(RandomArrivals):
     kind: Literal["daily"]
     mean_gap: Gap
     amplitude: float = Field(ge=0, le=1)
-    peak_hour: Hour
+    peak_hour: Annotated[float, Field(ge=0, le=24)]
     start_hour: Annotated[tuple[Hour, Hour], ASCENDING]
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, ...]:
-        """Arrival times in seconds from the episode's begin."""
+    def draw(self, rng: np.random.Generator) -> Arrived:
+        """At an hour between those of `start_hour`."""
         count = self._count(rng)
-        since_peak = (rng.uniform(*self.start_hour) - self.peak_hour) * SECONDS_PER_HOUR
+        start_hour = rng.uniform(*self.start_hour)
+        since_peak = (start_hour - self.peak_hour) * SECONDS_PER_HOUR
         highest = 1 + self.amplitude
         time = 0.0
         times: list[float] = []
@@ -131,7 +134,7 @@ class DailyArrivals(RandomArrivals):
             phase = 2 * math.pi * (time + since_peak) / SECONDS_PER_DAY
             if rng.random() * highest < 1 + self.amplitude * math.cos(phase):
                 times.append(time)
-        return tuple(times)
+        return tuple(times), int(start_hour)
 
 
 Arrivals = Annotated[

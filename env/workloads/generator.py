@@ -150,7 +150,7 @@ class WorkloadGenerator:
     def _episode(self, name: PoolName, seed_sequence: np.random.SeedSequence) -> EpisodeWorkload:
         pool = self.pools[name]
         rng = np.random.default_rng(seed_sequence)
-        arrival_times = self.config.arrivals.draw(rng)
+        arrival_times, begin_hour = self.config.arrivals.draw(rng)
         templates = pool.draw(rng, len(arrival_times))
         # Last, so that arrivals and workflows are the same with any tenants.
         tenants = self._tenants(rng, np.array(arrival_times))
@@ -166,6 +166,7 @@ class WorkloadGenerator:
             funding=self.config.funding,
             turns_seed=turns_seed(seed_sequence),
             tickets=tuple(tickets),
+            begin_hour=begin_hour,
         )
 
     def _tenants(self, rng: np.random.Generator, times: np.ndarray) -> tuple[str, ...]:

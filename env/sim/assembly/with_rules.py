@@ -42,6 +42,7 @@ def with_rules(
     rules.lease.write(state.servers, episode.cluster)
     state.options["meters"] |= queue_records.CARBON * episode.cluster.carbon_differs
     state.cluster["seed"] = episode.workload.turns_seed
+    state.cluster["begin_time"] = episode.workload.begin_hour * records.HOUR
     state.cluster["aside"] = 1 if episode.changes else stops(episode.asked)
     state.servers["absent"][list(episode.absent)] = 1
     if rules.recovery is not None:

@@ -72,7 +72,7 @@ def _by_hour(path: Path, times: list[str], values: Any) -> pd.Series:
     return each.mean().where(each.count() == each.size().mode()[0])
 
 
-def hours_from(begin: np.datetime64, count: int, series: pd.Series) -> np.ndarray:
+def hours_from(begin: np.datetime64 | pd.Timestamp, count: int, series: pd.Series) -> np.ndarray:
     """float64 (count,), gCO2e/kWh of the hours from `begin` (UTC) on.
 
     Raises:

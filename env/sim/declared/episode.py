@@ -37,6 +37,7 @@ class EpisodeWorkload:
         funding: the tickets of the tenants; None where nobody holds any.
         turns_seed: of what the engine draws: turns of tenants, failures of servers, back-offs,
             conditional calls.
+        begin_hour: time 0 in hours of the carbon intensities.
     """
 
     arrival_times: tuple[float, ...]
@@ -47,6 +48,7 @@ class EpisodeWorkload:
     images: Images | None = None
     funding: Funding | None = None
     turns_seed: int = 0
+    begin_hour: int = 0
 
 
 @dataclass(frozen=True)

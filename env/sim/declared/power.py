@@ -1,17 +1,33 @@
 """Electricity: what the servers of a cluster draw, and the carbon of it."""
 
-from typing import Annotated, Self
+from pathlib import Path
+from typing import Annotated, Any, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from env.base.schema import Strict
-from env.sim.state.records import JOULES_PER_KWH, MB_PER_GB
+from env.sim.state.records import HOUR, JOULES_PER_KWH, MB_PER_GB
 
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
+
+
+def _from_file(given: Any) -> Any:
+    """The hours of a file that is named."""
+    if not isinstance(given, str):
+        return given
+    # Loaded only here: pandas takes its time.
+    from env.sim.declared.carbon_series import hours_from, read_carbon
+
+    series = read_carbon(Path(given).expanduser())
+    hours = (series.index[-1] - series.index[0]).total_seconds() / HOUR
+    return tuple(hours_from(series.index[0], int(hours) + 1, series).tolist())
+
+
 Intensity = Annotated[
     Annotated[Amount, Tag("<one>")]
     | Annotated[tuple[Amount, ...], Field(min_length=1), Tag("<by hour>")],
     Discriminator(lambda given: "<by hour>" if isinstance(given, list | tuple) else "<one>"),
+    BeforeValidator(_from_file),
 ]
 
 
@@ -27,7 +43,8 @@ class Power(Strict):
         memory_w_per_gb: W per GB, used or not.
         pue: energy of the data centre / energy of its computers.
         carbon_intensity_g_per_kwh: gCO2e per kWh of the grid; a list has a number for every hour
-            from time 0 on, and begins again behind its end.
+            from hour 0 on, and begins again behind its end. Of a file as those of `run.collect` all
+            hours are read.
     """
 
     idle_core_w: Amount

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from env.base.schema import Strict, TenantName
 from env.resources.quantity import as_number
 from env.sim.declared.bounds import (
+    LARGEST_WHOLE,
     LARGEST_WORK,
     LONGEST,
     Cores,
@@ -317,7 +318,8 @@ class Options(Strict):
     """How the world works; without `queue` each function is placed once it is ready.
 
     Without `recovery` no function ever fails. `calls_seed` is there where calls are conditional: a
-    function that ends calls another if `calls` of env/sim/state/calls.py says so.
+    function that ends calls another if `calls` of env/sim/state/calls.py says so. `begin_hour` is
+    time 0 in hours of the carbon intensities, where it is not 0.
     """
 
     queue: QueueModel | None = None
@@ -325,6 +327,7 @@ class Options(Strict):
     keep_alive: KeepAlivePolicy = NoKeepAlive()
     recovery: RecoveryModel | None = None
     calls_seed: TurnsSeed | None = None  # of what is drawn of conditional calls
+    begin_hour: Annotated[int, Field(ge=1, le=LARGEST_WHOLE)] | None = None
 
     @property
     def seed(self) -> int:

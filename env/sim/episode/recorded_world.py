@@ -76,6 +76,7 @@ def specification(episode: EpisodeFile) -> Episode:
         images=_images(episode, templates) if episode.images else None,
         funding=episode.funding,
         turns_seed=options.seed,
+        begin_hour=options.begin_hour or 0,
     )
     groups = {key: getattr(options, key) for key in ("lease", "keep_alive", "recovery")}
     rules = Rules(**groups)

@@ -40,6 +40,7 @@ def episode_of(env: RawEnv, name: str, description: str) -> model.EpisodeFile:
         options=model.Options.model_validate(
             {"queue": queue, "lease": _lease(env), "keep_alive": env.rules.keep_alive}
             | {"recovery": recovery}
+            | {"begin_hour": env.episode.workload.begin_hour or None}
             | {"calls_seed": env.episode.workload.turns_seed if conditional else None}
         ),
         cluster=env.cluster_config,

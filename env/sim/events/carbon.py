@@ -13,8 +13,8 @@ from env.sim.state.records import HOUR, INF, JOULES_PER_KWH
 
 @compiled
 def until(state: State, region: int, time: float):
-    """The integral of a region's intensity from 0 to a time, in gCO2e per kWh times hours."""
-    grid, hours = state.regions[region], time / HOUR
+    """The integral of a region's intensity from hour 0 to a time, in gCO2e per kWh times hours."""
+    grid, hours = state.regions[region], (time + state.cluster[0].begin_time) / HOUR
     cycles = hours // grid.hours
     within = hours - cycles * grid.hours
     hour = min(int(within), grid.hours - 1)
@@ -25,8 +25,8 @@ def until(state: State, region: int, time: float):
 @compiled
 def intensity_at(state: State, region: int, time: float):
     """gCO2e per kWh."""
-    grid = state.regions[region]
-    return state.intensity[grid.first_hour + int(time // HOUR) % grid.hours].grams
+    grid, hour = state.regions[region], int((time + state.cluster[0].begin_time) // HOUR)
+    return state.intensity[grid.first_hour + hour % grid.hours].grams
 
 
 @compiled

@@ -262,6 +262,7 @@ CLUSTER = np.dtype(
         ("active_slowdown", np.float64),  # forecast: sum over active workflows, as are the next
         ("active_flow_time", np.float64),  # seconds
         ("parallel_cores", np.float64),  # core-seconds not placed / seconds to the finish bound
+        ("begin_time", np.float64),  # s from hour 0 of carbon intensities
         ("seed", np.uint64),  # of what is drawn of servers, back-offs and conditional calls
         ("drawn_until", np.float64),  # seconds; functions that end later call all that they can
         ("core_second_carbon", np.float64),  # gCO2e where a core of reference speed emits least

@@ -15,10 +15,11 @@ from env.score.metrics import FinishedEpisode
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.regions import Region, Regions
-from env.sim.declared.rules import Lease
+from env.sim.declared.rules import Lease, Rules
 from env.workloads.code.configuration import Constraints
-from tests.agents.deployment.in_regions import AWAY, CLUSTER, HOME, chain, episode
+from tests.agents.deployment.in_regions import AWAY, CLUSTER, HOME, PER_USE, chain, episode
 from tests.agents.deployment.tables import problem, settings_with
+from tests.episodes import begun
 
 HOUR, DAY = 3600.0, 86400.0
 SHORT = chain(2.0)
@@ -75,6 +76,8 @@ def test_a_forecast_has_the_hours_to_come_by_the_hour_of_the_day() -> None:
     found = forecast(state, 30 * HOUR + 1)
     assert found[:, 1].tolist() == [*range(6), *range(30, 48)]
     assert found[:, 0].tolist() == [300.0] * 24
+    later = begun([0.0], [SHORT], with_grid([*map(float, range(48))]), begin_hour=29)
+    assert forecast(later.state, HOUR + 1).tolist() == found.tolist()
     state = episode([0.0], SHORT, replace(CLUSTER, forecast_error=0.1)).state
     drawn = np.array([forecast(state, hour * HOUR)[5, 0] for hour in range(500)]) / 300
     assert (drawn.mean(), drawn.std()) == (pytest.approx(1, abs=0.02), pytest.approx(0.1, abs=0.02))
@@ -88,10 +91,11 @@ def with_grid(hours: list[float]) -> ClusterConfig:
 
 
 def manager(
-    calls: Sequence[float], cluster: ClusterConfig = CLUSTER, **settings: Any
+    calls: Sequence[float], cluster: ClusterConfig = CLUSTER, begin_hour: int = 0, **settings: Any
 ) -> DeploymentManager:
     made, rng = settings_with(**settings), np.random.default_rng(0)
-    env = episode(calls, SHORT, cluster)
+    rules = Rules(lease=PER_USE)
+    env = begun(calls, [SHORT] * len(calls), cluster, rules=rules, begin_hour=begin_hour)
     return DeploymentManager(env, SHORT, Constraints(), Fine(most_plans=9), made, rng)
 
 
@@ -115,6 +119,9 @@ def test_calls_count_from_the_day_after_the_last_solve() -> None:
     assert len(loop.plan_at(DAY + 9 * HOUR).hours) == 1
     more = manager([0, 1, 2 * HOUR, DAY, DAY + 1, DAY + 2], tokens_per_solve=3)
     assert [len(more.plan_at(DAY + hours * HOUR).hours) for hours in (1.9, 2)] == [1, 2]
+    from_noon = manager([0, 1, 2 * HOUR, DAY / 2, DAY / 2 + 1], tokens_per_solve=4, begin_hour=36)
+    from_noon.plan_at(DAY)
+    assert [from_noon.tokens(DAY / 2 + seconds) for seconds in (0, 1, 2)] == [0, 2, 4]
 
 
 @pytest.mark.parametrize(("seconds", "begin"), [(600, 2), (3600, 2), (3601, 3)])

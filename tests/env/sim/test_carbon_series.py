@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from env.base.errors import InputError
+from env.base.schema import validated
 from env.sim.declared.carbon_series import hours_from, read_carbon
+from env.sim.declared.power import Power
 
 DAY = np.datetime64("2023-03-26T00")
 
@@ -89,6 +91,16 @@ def test_a_gap_is_refused_where_it_is_needed(tmp_path: Path, name: str, text: st
             InputError, match=rf"{name}: hour {missing} \(UTC\) .* 2023-03-26T00 to"
         ):
             hours(file, begin, 2)
+
+
+def test_power_takes_the_hours_of_a_file(tmp_path: Path) -> None:
+    given = {"idle_core_w": 1.0, "busy_core_w": 2.0, "memory_w_per_gb": 0.0, "pue": 1.0}
+    given["carbon_intensity_g_per_kwh"] = str(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text(EIA)
+    assert validated(Power, given, "power").by_hour == (300.5, 0, 310)
+    (tmp_path / "a.csv").write_text(EIA.replace("2023-03-26 01:00:00+00:00,,0\n", ""))
+    with pytest.raises(InputError, match=r"^power: .*a\.csv: hour 2023-03-26T01 \(UTC\)"):
+        validated(Power, given, "power")
 
 
 @pytest.mark.parametrize(

@@ -115,10 +115,13 @@ def test_a_link_may_differ_by_direction_and_clients_wait_for_the_start_hop() -> 
 
 def test_work_and_leases_emit_by_the_hour() -> None:
     """From 3000 to 4200 s, half of it at 300 g and half at 0: 4800 J at PUE 2 and 150 g."""
-    env = begun([2999.5], [functions(600_000, memory=512)], CLUSTER)
-    env.step(*B, 512)
-    lease = 6 / 1000 * 300 * 600.5 / 3600
-    assert env.state.ledger["carbon"].tolist() == pytest.approx([0.0, 0.4 + lease])
+    for begin_hour, dirty in ((0, 600.5), (1, 2999.5)):
+        work = functions(600_000, memory=512)
+        env = begun([2999.5], [work], CLUSTER, record=True, begin_hour=begin_hour)
+        env.step(*B, 512)
+        lease = 6 / 1000 * 300 * dirty / 3600
+        assert env.state.ledger["carbon"].tolist() == pytest.approx([0.0, 0.4 + lease])
+        assert checked(env).options.begin_hour == (begin_hour or None)
 
 
 def test_what_is_paid_back_is_not_emitted() -> None:

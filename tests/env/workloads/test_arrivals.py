@@ -5,7 +5,7 @@ import pytest
 
 from env.base.errors import InputError
 from env.base.schema import validated
-from env.workloads.arrivals import DailyArrivals
+from env.workloads.arrivals import Arrived, DailyArrivals
 from env.workloads.generator import WorkloadConfig
 from tests.env.worlds import composed
 
@@ -14,7 +14,7 @@ MANY = "workload.arrivals.workflows=20000"
 
 def drawn(*overrides: str, seed: int = 0) -> np.ndarray:
     config = validated(WorkloadConfig, composed(*overrides)["workload"], "workload")
-    times = np.array(config.arrivals.draw(np.random.default_rng(seed)))
+    times = np.array(config.arrivals.draw(np.random.default_rng(seed))[0])
     assert (np.diff(times) >= 0).all() and times[0] >= 0
     return times
 
@@ -33,7 +33,7 @@ def test_fixed() -> None:
 def test_the_number_of_workflows_is_drawn_uniformly() -> None:
     config = validated(WorkloadConfig, composed("+workload=poisson")["workload"], "workload")
     rng = np.random.default_rng(0)
-    sizes = np.bincount([len(config.arrivals.draw(rng)) for _ in range(7_000)])
+    sizes = np.bincount([len(config.arrivals.draw(rng)[0]) for _ in range(7_000)])
     assert sizes[:6].sum() == 0
     assert sizes[6:] == pytest.approx([1_000] * 7, abs=120)
 
@@ -63,7 +63,7 @@ def test_bursty_starts_in_the_long_run_state() -> None:
     """The first gap is not always a calm one: its mean lies between the two."""
     config = validated(WorkloadConfig, composed("+workload=bursty")["workload"], "workload")
     rng = np.random.default_rng(0)
-    first = np.array([config.arrivals.draw(rng)[0] for _ in range(4_000)])
+    first = np.array([config.arrivals.draw(rng)[0][0] for _ in range(4_000)])
     assert (first < 60).mean() > 1.5 * (1 - np.exp(-60 / 1200))
 
 
@@ -79,15 +79,19 @@ def test_daily() -> None:
 def test_daily_episodes_begin_at_any_hour() -> None:
     """An episode that begins at the peak is denser than one that begins opposite to it."""
 
-    def span(hour: float) -> float:
+    def drawn(hour: float) -> list[Arrived]:
         data = {"kind": "daily", "workflows": 12, "mean_gap": 300, "amplitude": 0.9}
         hours = {"peak_hour": 14, "start_hour": [hour, hour]}
         arrivals = validated(DailyArrivals, data | hours, "arrivals")
-        return float(
-            np.mean([arrivals.draw(np.random.default_rng(seed))[-1] for seed in range(200)])
-        )
+        return [arrivals.draw(np.random.default_rng(seed)) for seed in range(200)]
 
-    assert span(2) > 2 * span(14)
+    spans = [np.mean([times[-1] for times, _ in drawn(hour)]) for hour in (2, 14)]
+    assert spans[0] > 2 * spans[1]
+    later = drawn(2.5 + 24 * 300)
+    assert {hour for _, hour in later} == {2 + 24 * 300}
+    assert np.array([times for times, _ in later]) == pytest.approx(
+        np.array([times for times, _ in drawn(2.5)])
+    )
 
 
 def test_a_range_ascends() -> None:
