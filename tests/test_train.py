@@ -31,6 +31,7 @@ from run.command import CONF, PROJECT
 from tests.commands import Command, InProcess, NoWeights, refused
 from tests.env.worlds import TENANTS, TINY, TRACE, composed, world
 from tests.evaluate_command import ended, results_in
+from tests.test_carbon import write_carbon
 from train import prepared
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]
@@ -199,25 +200,29 @@ def test_features_have_the_weights_of_a_rule(name: str, rule: str) -> None:
 
 @pytest.mark.long
 def test_every_experiment_runs_for_a_moment_and_the_same_seed_repeats(
-    first: Path, tmp_path: Path
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("CARBON", str(tmp_path))
+    write_carbon(tmp_path, 2023)
     names = sorted(
         path.stem
         for path in (CONF / "experiment").glob("*.yaml")
-        if "\nbaselines:" not in path.read_text()  # they evaluate: test_funcsched, test_tickets
+        if "\nbaselines:" not in path.read_text()  # they evaluate: test_carbon, test_tickets
     )
     # Those of the large cluster have batches and clones of minutes, the queue has no tiny world,
-    # and no tiny workload has tickets.
+    # no tiny workload has tickets, and no tiny cluster regions.
     large = [name for name in names if name.startswith(("hetero_numa", "real"))]
     queue = [name for name in names if name.startswith("queue")]
     tenants = [name for name in names if name == "tickets_agents"]
-    small = [name for name in names if name not in (*large, *queue, *tenants)]
+    carbon = [name for name in names if name.startswith("carbon")]
+    small = [name for name in names if name not in (*large, *queue, *tenants, *carbon)]
     shorter = ("algo.batch_size=2048", "algo.cloning.decisions=200")
     for each, moment, shortened in (
         (large, MOMENT, shorter),
         # One by one: Hydra makes the folder of a sweep without what is swept, so without a trace.
         *(([name], QUEUE_MOMENT, shorter) for name in queue),
         (tenants, TENANTS_MOMENT, shorter[:1]),  # nothing is cloned
+        (carbon, [*MOMENT[3:], "workload.arrivals.workflows=[2,2]"], shorter[:1]),
         (small, MOMENT, ()),
     ):
         told = (f"experiment={','.join(each)}", *moment, "budget.iterations=1", *shortened)
