@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from run.command import Job, Program, run, stop_on_signals
+
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
     import pandas as pd
     from rich.console import Console
 
     from evaluation.evaluate_settings import EvaluateSettings
     from evaluation.evaluation_run import Evaluation
-    from run.command import Job, Program
 
 
 def prepared(job: Job) -> Program:
@@ -67,7 +68,6 @@ def play_to_the_end(evaluation: Evaluation, folder: Path, terminal: Console) -> 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     from evaluation.results import ResultsWriter
-    from run.command import stop_on_signals
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     hidden = not terminal.is_terminal
@@ -109,6 +109,4 @@ def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    from run.command import run
-
     run(prepared, "evaluate")

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from run.command import Job, Program, run
+
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
     from env.learn.training_episodes import TrainingEpisodes
     from env.score.greedy_score import ScoreWeights
     from evaluation.weight_search import SearchCommand, SearchResult
-    from run.command import Job, Program
 
 FILE = "greedy_objective_searched.yaml"
 
@@ -94,6 +95,4 @@ def shown(weights: ScoreWeights) -> str:
 
 
 if __name__ == "__main__":
-    from run.command import run
-
     run(prepared, "search_baseline")

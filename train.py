@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what takes time to import waits until all arguments are known to be good
+    from agents.learned.env_runner import RunnersLost
     from agents.learned.evaluator import Evaluate, Evaluated
-    from agents.learned.fault_tolerance import RunnersLost
     from run.command import Job, Program
     from run.settings import TrainSettings
 
@@ -24,7 +24,8 @@ def prepared(job: Job) -> Program:
     Raises:
         InputError: it cannot be trained.
     """
-    from agents.learned.run_files import check_resume, check_teachers
+    from agents.learned.checkpoint import check_resume
+    from agents.learned.cloning import check_teachers
     from env.base.schema import validated
     from env.learn.multi_agent import ServerlessEnv
     from evaluation.held_out import EvaluatedWorld
@@ -48,7 +49,7 @@ def train(
     """One run, or a search by many (`tune=...`), from its configuration to its results."""
     import ray
 
-    from agents.learned.run_files import tell_assumed
+    from agents.learned.run_log import tell_assumed
     from env.learn.multi_agent import register
     from evaluation.held_out import HeldOut
     from run.command import stop_on_signals
@@ -98,29 +99,24 @@ def learn(
 
     Args:
         config: the composed configuration, which `settings` are made of.
-        settings: of the run.
+        settings, folder: of the run.
         shown: what TensorBoard tells runs apart by.
-        folder: of the run.
         stopping: yields an object whose `asked` says whether the run shall stop.
         report: is called after every evaluation, with the share of the budget that is used; it may
             not return.
-        world: what the environment is built from.
-        evaluate: has policies play the held-out episodes.
 
     Returns:
         The evaluation at the end, and the error if all runners were lost.
     """
-    from agents.learned import checkpoint
-    from agents.learned.algorithms import build, policy_spaces, run_config, set_progress
+    from agents.learned import algorithms, checkpoint
     from agents.learned.cloning import warm_start
+    from agents.learned.env_runner import RunnersLost
     from agents.learned.evaluator import Evaluator
-    from agents.learned.fault_tolerance import RunnersLost
-    from agents.learned.run_files import write_policy
     from agents.learned.run_log import RunLog, env_steps_of, measures_of
     from env.learn.multi_agent import ServerlessEnv
 
     environment = ServerlessEnv(world)
-    spaces = policy_spaces(environment, settings.agents.share_type_policy)
+    spaces = algorithms.policy_spaces(environment, settings.agents.share_type_policy)
 
     # A new run, or one that goes on where a checkpoint was made.
     state, stored = checkpoint.RunState(), None
@@ -129,7 +125,8 @@ def learn(
         state = checkpoint.load_checkpoint(stored).state
 
     started = time.monotonic() - state.seconds
-    algorithm = build(run_config(settings, world, spaces, state.iteration), stored)
+    built_from = algorithms.run_config(settings, world, spaces, state.iteration)
+    algorithm = algorithms.build(built_from, stored)
     if stored is None:
         # Before any reward, what a hand-written scheduler would do.
         for policy, share in warm_start(algorithm, settings, world).items():
@@ -137,9 +134,8 @@ def learn(
     evaluator = Evaluator(evaluate, settings.held_out.share)
 
     def save() -> None:
-        write_policy(folder / "policy", algorithm, environment, config)
-        kept = settings.checkpoint.keep
-        checkpoint.save_checkpoint(algorithm, folder, state, config, kept)
+        algorithms.write_policy(folder / "policy", algorithm, environment, config)
+        checkpoint.save_checkpoint(algorithm, folder, state, config, settings.checkpoint.keep)
 
     saved = state.seconds
     progress = settings.budget.progress(state.seconds, state.iteration)
@@ -148,7 +144,7 @@ def learn(
     with RunLog(folder, spaces, runners, state, shown) as log, stopping as stop:
         while progress < 1 and not stop.asked:
             # Learning rate and entropy fall with the share of the budget that is used.
-            set_progress(algorithm, progress)
+            algorithms.set_progress(algorithm, progress)
 
             # Sample a batch, learn from it.
             began = time.monotonic() - started
@@ -170,7 +166,7 @@ def learn(
 
             # Keep what shall outlive a crash.
             if state.is_best:
-                write_policy(folder / "policy_best", algorithm, environment, config)
+                algorithms.write_policy(folder / "policy_best", algorithm, environment, config)
             if state.seconds - saved >= 60 * settings.checkpoint.every_minutes:
                 save()
                 saved = state.seconds

@@ -18,7 +18,7 @@ from report.charts import DIFFERENCE, POINT, SHOWN, headings_of, means_of, style
 from report.drawing import Spec
 from report.summary import RANKED_BY, Summary
 from report.world import Scenarios
-from run.sweep import short_keys, shown
+from run.composing import short_keys, shown
 
 ONLY_SHOWN = {"filter": f"indexof({SHOWN}, datum.policy) >= 0"}
 PANEL = "panel"

@@ -20,9 +20,8 @@ from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
 from env.base.schema import as_line, short
 from run import composing
-from run.composing import TYPED, Scenario, one_line_errors
+from run.composing import TYPED, Scenario, one_line_errors, scenarios_of
 from run.run_folder import ASSUMPTIONS, HELD, check_folder, claim, numbered, run_folder
-from run.sweep import scenarios_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONF = PROJECT / "conf"
@@ -64,10 +63,6 @@ def run(prepare: Prepare, config_name: str) -> None:
 
     Bad input of any kind gets one line on standard error and exit code 2; nothing is written. In a
     sweep (`-m`) every combination is checked before the first one runs.
-
-    Args:
-        prepare: see `Prepare`.
-        config_name: its primary configuration in conf/.
     """
     if any(word.partition("=")[0] in PRINTING for word in sys.argv[1:]):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Hydra would tell of an error
@@ -219,11 +214,7 @@ def _jobs(arguments: Namespace, config_name: str) -> list[Job]:
     for (job, overrides), folder in zip(every, folders, strict=True):
         check_folder(folder.absolute(), resume)
         config = composing.plain(job)
-        if config.get("sweep") is None:
-            scenarios = [Scenario("", {}, config, overrides)]
-        else:
-            scenarios = scenarios_of(config, overrides)
-        jobs.append(Job(job, config, scenarios, folder.absolute()))
+        jobs.append(Job(job, config, scenarios_of(config, overrides), folder.absolute()))
     return jobs
 
 

@@ -1,10 +1,13 @@
-"""From the words of a command to a configuration; what is wrong with them is said in one line."""
+"""From the words of a command to a configuration, or one for each point of its sweep.
+
+What is wrong with them is said in one line.
+"""
 
 import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -20,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from env.base.errors import InputError, located
-from env.base.files import read_yaml
+from env.base.files import name_apart, read_yaml
 from env.base.schema import nearest, one_line, short
 
 WORLD = (
@@ -30,6 +33,8 @@ WORLD = (
 """Groups that make the world in which schedulers are compared."""
 TRAINING_WORLD = (*WORLD, "agents", "variation")
 """Groups that make the world in which schedulers learn."""
+SWEPT = (*WORLD, "agents", "policy")
+"""Groups and keys that can be swept: the world, and the policies. Seeds are a list anyway."""
 ALLOWED = "KEY=VALUE, +KEY=VALUE, ++KEY=VALUE or ~KEY is needed"
 TYPED = Path(".hydra", "overrides.yaml")
 """The arguments of a run, in its folder."""
@@ -84,9 +89,7 @@ def one_line_errors() -> Iterator[None]:
 def parsed(words: Sequence[str], in_sweep: bool = False) -> list[Override]:
     """Reads arguments of the form `KEY=VALUE`, `+KEY=VALUE`, `++KEY=VALUE` and `~KEY`.
 
-    Args:
-        words: of the command.
-        in_sweep: whether a key may have several values.
+    In a sweep a key may have several values.
 
     Raises:
         InputError: Hydra cannot read one, or reads several values where one is needed; or one is a
@@ -152,11 +155,9 @@ def of_resumed(typed: Sequence[Override], code_may_run: bool) -> list[str]:
 
 
 def composed(config_name: str, words: Sequence[str]) -> tuple[DictConfig, list[Override]]:
-    """A configuration, with the node `hydra`, and the overrides as read.
+    """A primary configuration of conf/ with the node `hydra`, and the overrides as read.
 
-    Args:
-        config_name: a primary configuration in conf/; Hydra is initialised.
-        words: as on a command line.
+    Hydra is initialised, and the words are as on a command line.
 
     Raises:
         InputError: an override is not readable, names what is not there, or takes nothing away.
@@ -194,6 +195,83 @@ def plain(config: DictConfig) -> dict[str, Any]:
         values = OmegaConf.to_container(without_hydra(config), resolve=True)
     assert isinstance(values, dict)
     return {str(key): value for key, value in values.items()}
+
+
+def scenarios_of(config: dict[str, Any], overrides: Sequence[Override]) -> list[Scenario]:
+    """The scenarios of a command: the points of its sweep, the last key varying fastest, or one.
+
+    Raises:
+        InputError: `sweep` has another form, a key of it was typed too, or a point does not
+            compose.
+    """
+    sweep = config.get("sweep")
+    if sweep is None:
+        return [Scenario("", {}, config, overrides)]
+    others = [each for each in overrides if each.key_or_group.split(".")[0] != "sweep"]
+    scenarios = []
+    for point in _points(sweep, others):
+        words = [str(override.input_line) for override in others]
+        words += [assigned(key, value) for key, value in point.items()]
+        try:
+            at_point, typed = composed("evaluate", [*words, "sweep=null"])
+            values = {**plain(at_point), "sweep": sweep}
+        except InputError as error:
+            raise InputError(f"sweep: {error}") from None
+        names = short_keys(point)
+        name = " ".join(f"{names[key]}={shown(value)}" for key, value in point.items())
+        scenarios.append(Scenario(name, point, values, typed[:-1]))
+    return scenarios
+
+
+def short_keys(keys: Iterable[str]) -> dict[str, str]:
+    """Dotted keys as people read them: the last two parts, or as many as tell them apart."""
+    parts = {key: tuple(key.split(".")) for key in keys}
+    return {
+        key: name_apart(words, [other for other in parts.values() if other != words], 2, ".")
+        for key, words in parts.items()
+    }
+
+
+def _points(sweep: Any, typed: Sequence[Override]) -> list[dict[str, Value]]:
+    given = sweep if isinstance(sweep, list) else [sweep]
+    if not given or not all(isinstance(each, Mapping) and each for each in given):
+        form = "KEY: [VALUE, ...] is needed, or a list of such mappings"
+        raise InputError(f"sweep: {form}, found {short(sweep)}")
+    grids = [_grid(each) for each in given]
+    if any(grid.keys() != grids[0].keys() for grid in grids):
+        raise InputError(
+            f"sweep: {', '.join(grids[0])} are the keys of its first mapping, others need the same"
+        )
+    for override in typed:
+        value = None if override.is_delete() else override.value()
+        for key, _ in leaves(override.key_or_group, value):
+            if key in grids[0]:
+                raise InputError(f"sweep: {key} is given as well: leave one of them out")
+    points = [
+        dict(zip(grid, values, strict=True)) for grid in grids for values in product(*grid.values())
+    ]
+    if len({frozenset(point.items()) for point in points}) < len(points):
+        raise InputError("sweep: a point is given twice")
+    return points
+
+
+def _grid(given: Mapping[str, Any]) -> dict[str, list[Value]]:
+    """Values by dotted key; keys may be written as mappings in mappings, too."""
+    grid = dict(leaves("", given))
+    for key, values in grid.items():
+        if re.split("[./]", key)[0] not in SWEPT:
+            raise InputError(f"sweep.{key}: only keys of {', '.join(SWEPT)} are swept")
+        if not isinstance(values, list) or not values:
+            raise InputError(f"sweep.{key}: a list of values is needed, found {short(values)}")
+        for value in values:
+            if not isinstance(value, Value):
+                raise InputError(f"sweep.{key}: {short(value)}, single values are needed")
+    return grid
+
+
+def shown(value: Value) -> str:
+    """A value as YAML has it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _check_keys(config_name: str, overrides: Sequence[Override]) -> None:
@@ -277,11 +355,9 @@ def shorter_path(path: Path) -> str:
 
 
 def leaves(key: str, tree: Any) -> Iterator[tuple[str, Any]]:
-    """The values within a tree of plain mappings with their dotted keys; also empty mappings.
+    """The values within a tree of plain mappings, by dotted keys below `key`; "" is the root's.
 
-    Args:
-        key: of the tree itself; "" for the root.
-        tree: a mapping, or a value.
+    Empty mappings are among them, and a tree may be a value.
     """
     if not isinstance(tree, Mapping) or not tree:
         yield key, tree

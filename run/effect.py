@@ -60,11 +60,9 @@ def void_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def check_effect(command: str, scenarios: Sequence[Scenario]) -> None:
-    """Refuses an override that changes nothing in any scenario, unless its value is the default.
+    """Refuses an override of a command that changes nothing in any scenario of its jobs.
 
-    Args:
-        command: name of its primary configuration.
-        scenarios: of all its jobs.
+    One whose value is the default passes.
 
     Raises:
         InputError: an override has no effect.

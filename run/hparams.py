@@ -29,6 +29,5 @@ def compared(config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings by which TensorBoard tells runs apart."""
     options = HydraConfig.get().runtime.choices
     groups = ("cluster", "workflow", "workload", "agents", "objective")
-    names = {group: options[group] for group in groups}
     values = ("seed", "agents", "objective", "variation", "dispatch", "algo")
-    return names | {key: config[key] for key in values}
+    return {group: options[group] for group in groups} | {key: config[key] for key in values}

@@ -75,11 +75,7 @@ def connect(
 
 
 def start_ray(settings: RaySettings, beside_runners: int = 0) -> None:
-    """Starts or joins Ray for a run.
-
-    Args:
-        settings: of the run.
-        beside_runners: cores that it needs besides one for each runner and learner.
+    """Starts or joins Ray for a run that needs some cores beside one a runner and learner.
 
     Raises:
         InputError: there is no Ray at the address, or it has fewer cores.

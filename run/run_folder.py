@@ -12,15 +12,13 @@ from env.base.errors import InputError
 from run.composing import TYPED, leaves
 
 OUTPUTS = Path("outputs")
-MOST_CHARACTERS = 80
-"""Of a name, which is part of the name of a folder."""
 HELD = {"train": "checkpoints", "evaluate": "run.json"}
 """By command, the file or folder in a run's folder that shows that the run can go on."""
 RUN_FILES = (".hydra", "run.json", "results.parquet", "metrics.csv", "checkpoints", "policy")
 """What runs write; a copy may lack the first of them."""
 ASSUMPTIONS = "assumptions.json"
 """Assumptions of a training about its workload; it is written before there is any result."""
-_NAME = re.compile(rf"[\w.+-]{{1,{MOST_CHARACTERS}}}", re.ASCII)
+_NAME = re.compile(r"[\w.+-]{1,80}", re.ASCII)  # it is part of the name of a folder
 
 
 def run_folder(name: str | None, typed: Sequence[str], resume: str | None, has: str | None) -> Path:
@@ -47,13 +45,9 @@ def numbered(number: str, typed: Sequence[str], name: str | None = None) -> str:
 
 
 def check_folder(folder: Path, resume: str | None) -> None:
-    """Refuses a folder of results that cannot be made or written to, or that has others.
+    """Refuses an absolute folder that cannot be made or written to, or has results already.
 
-    Results of two runs in one folder would be taken for those of one.
-
-    Args:
-        folder: absolute.
-        resume: the run that goes on.
+    Those of two runs would be taken for those of one; the run that goes on is one with them.
 
     Raises:
         InputError: see above.

@@ -23,12 +23,9 @@ from run.settings import TrainSettings
 
 
 def world(*overrides: str) -> dict[str, Any]:
-    """The world that train.py trains in with these arguments, in plain containers.
+    """The world that train.py trains in with arguments such as `cluster=tiny`.
 
-    Environments are built from it.
-
-    Args:
-        overrides: such as `cluster=tiny` and `objective.cost_weight=2`.
+    Environments are built from it; it is in plain containers.
 
     Raises:
         InputError: an override is none, has no effect on a world, or comes to what is not allowed.

@@ -20,7 +20,7 @@ from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin
 from agents.baseline import make_baselines
 from agents.learned.checkpoint import RunState, find_checkpoint, save_checkpoint
 from agents.learned.policy_file import load_policy
-from agents.learned.run_files import tell_assumed
+from agents.learned.run_log import tell_assumed
 from agents.learned.tuning import _row
 from env.base.schema import validated
 from env.learn.multi_agent import ENV_NAME

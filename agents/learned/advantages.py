@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+from ray.rllib.core.rl_module import MultiRLModule
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
-from agents.learned.chunk import ENDED, OPEN, Chunk, Steps
+from agents.learned.sampler import ENDED, OPEN, Chunk, Steps
 from env.base.jit import compiled
 
 # Rows of one forward pass for values: their activations stay in the processor's cache.

@@ -9,32 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms import Algorithm, APPOConfig, DQNConfig, IMPALAConfig, PPOConfig
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.algorithms.appo import APPOConfig
-from ray.rllib.algorithms.dqn import DQNConfig
-from ray.rllib.algorithms.impala import IMPALAConfig
-from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.core.learner.learner import Learner
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.learner import Learner
+from ray.rllib.core.rl_module import MultiRLModuleSpec, RLModuleSpec
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from agents.learned import env_runner
 from agents.learned.advantages import ChunksToBatch
 from agents.learned.cloning import Cloning, Lesson
-from agents.learned.env_runner import (
-    BatchEnvRunner,
-    FastPPOConfig,
-    SeededEnvRunner,
-    log_infos,
-    part_seed,
-)
-from agents.learned.fault_tolerance import (
-    FaultTolerantAPPO,
-    FaultTolerantDQN,
-    FaultTolerantIMPALA,
-    FaultTolerantPPO,
-)
 from agents.learned.learner import (
     PROGRESS_STEPS,
     BudgetAPPOLearner,
@@ -43,9 +26,9 @@ from agents.learned.learner import (
     OverBudget,
 )
 from agents.learned.network import SetPolicyNetwork
-from agents.learned.policy_file import policy_of
+from agents.learned.policy_file import features_of, policy_of, save_policy
 from agents.learned.set_policy import SetPolicy, SetQNetwork, TargetSetPolicy
-from env.learn.multi_agent import ENV_NAME
+from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from run.settings import (
     AlgoSettings,
     APPOSettings,
@@ -72,13 +55,9 @@ def policy_spaces(environment: MultiAgentEnv, share_type_policy: bool) -> Policy
 def run_config(
     settings: TrainSettings, world: Mapping[str, Any], spaces: PolicySpaces, iteration: int = 0
 ) -> AlgorithmConfig:
-    """RLlib's configuration of the part of a run that starts at an iteration; new API stack.
+    """RLlib's configuration of the part of a run that starts after so many iterations.
 
-    Args:
-        settings: of the run.
-        world: what the environment is built from; plain containers.
-        spaces: of every policy.
-        iteration: iterations done before.
+    It is of the new API stack. The world is in plain containers.
     """
     algo, ray, share_type_policy = settings.algo, settings.ray, settings.agents.share_type_policy
     seed = run_seed(algo, ray, settings.seed, iteration)
@@ -92,10 +71,9 @@ def run_config(
     config = makers[algo.name](algo, ray)
     model = algo.model_dump(include={"hidden", "network", "message_rounds"})
     if isinstance(algo, DQNSettings):
-        steps, last = algo.exploration_steps, algo.final_exploration
-        model["epsilon"] = [[0, algo.exploration], [steps, last]]
+        model["epsilon"] = [[0, algo.exploration], [algo.exploration_steps, algo.final_exploration]]
     elif isinstance(algo, BCSettings):
-        config.lesson = partial(Lesson, algo.teacher, algo.cloning, world, share_type_policy, seed)
+        config.lesson = partial(Lesson, algo.teacher, algo.cloning, world, seed)
     with_copies = {"appo": TargetSetPolicy, "dqn": SetQNetwork}
     modules = {
         policy: RLModuleSpec(
@@ -108,7 +86,7 @@ def run_config(
     }
     config.environment(ENV_NAME, env_config=dict(world), disable_env_checking=True)
     config.env_runners(
-        env_runner_cls=config.env_runner_cls or SeededEnvRunner,
+        env_runner_cls=config.env_runner_cls or env_runner.SeededEnvRunner,
         num_env_runners=ray.num_env_runners,
         num_envs_per_env_runner=ray.envs_per_runner,
         # Seconds until a remote runner counts as lost: its first sample compiles the simulator.
@@ -127,14 +105,14 @@ def run_config(
         policy_mapping_fn=lambda agent, *_, **__: policy_of(agent, share_type_policy),
     )
     config.rl_module(rl_module_spec=MultiRLModuleSpec(rl_module_specs=modules))
-    config.callbacks(on_episode_end=log_infos)
+    config.callbacks(on_episode_end=env_runner.log_infos)
     config.debugging(seed=seed, log_level="ERROR")
     return config
 
 
-def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
+def _ppo(ppo: PPOSettings, ray: RaySettings) -> env_runner.FastPPOConfig:
     """PPO; the sampler brings its runner, and what makes batches of its samples."""
-    config = FastPPOConfig(FaultTolerantPPO)
+    config = env_runner.FastPPOConfig(env_runner.FaultTolerantPPO)
     learners = max(1, ray.num_learners)
     config.threads_per_learner = ray.threads_per_learner
     config.learners(learner_class=BudgetPPOLearner).training(
@@ -153,7 +131,7 @@ def _ppo(ppo: PPOSettings, ray: RaySettings) -> FastPPOConfig:
         train_batch_size_per_learner=math.ceil(ppo.batch_size / learners),
     )
     if ppo.sampler == "fast":
-        config.env_runners(env_runner_cls=BatchEnvRunner)
+        config.env_runners(env_runner_cls=env_runner.BatchEnvRunner)
         config.threads_per_runner = ray.threads_per_runner
         config.learners(
             add_default_connectors_to_learner_pipeline=False,
@@ -167,9 +145,10 @@ def _asynchronous(algo: IMPALASettings | APPOSettings, ray: RaySettings) -> IMPA
 
     APPO is IMPALA with PPO's clipped loss, towards a target network.
     """
-    config = IMPALAConfig(FaultTolerantIMPALA).learners(learner_class=BudgetIMPALALearner)
+    config = IMPALAConfig(env_runner.FaultTolerantIMPALA)
+    config.learners(learner_class=BudgetIMPALALearner)
     if isinstance(algo, APPOSettings):
-        config = APPOConfig(FaultTolerantAPPO).learners(learner_class=BudgetAPPOLearner)
+        config = APPOConfig(env_runner.FaultTolerantAPPO).learners(learner_class=BudgetAPPOLearner)
         config.training(
             clip_param=algo.clip,
             num_epochs=algo.epochs,
@@ -202,7 +181,7 @@ def _dqn(dqn: DQNSettings, ray: RaySettings) -> DQNConfig:
     buffer, runners = "MultiAgentEpisodeReplayBuffer", ray.num_env_runners
     # Turns of each environment between two rounds of updates: few, but not so few that cutting
     # episodes into pieces costs more than playing them.
-    config = DQNConfig(FaultTolerantDQN).env_runners(rollout_fragment_length=8)
+    config = DQNConfig(env_runner.FaultTolerantDQN).env_runners(rollout_fragment_length=8)
     return config.reporting(min_sample_timesteps_per_iteration=dqn.iteration_steps).training(
         gamma=dqn.gamma,
         lr=dqn.learning_rate,
@@ -252,9 +231,22 @@ def policy_networks(algorithm: Algorithm) -> dict[str, SetPolicyNetwork]:
         modules = learner.module.items()
         return {policy: deepcopy(module.unwrapped().policy) for policy, module in modules}
 
-    networks: dict[str, SetPolicyNetwork]
-    networks, *_ = (each.get() for each in algorithm.learner_group.foreach_learner(copied))
-    return networks
+    return next(iter(algorithm.learner_group.foreach_learner(copied))).get()
+
+
+def write_policy(
+    folder: Path, algorithm: Algorithm, environment: ServerlessEnv, config: dict[str, Any]
+) -> None:
+    """Writes the policy as it is now, in the form that evaluation and sharing use."""
+    save_policy(
+        folder,
+        networks=policy_networks(algorithm),
+        features=features_of(environment.members),
+        layout=environment.layout.config.layout,
+        memory_tiers=environment.layout.tiers,
+        objective=environment.objective.model_dump(),
+        config=config,
+    )
 
 
 def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) -> int:
@@ -265,7 +257,7 @@ def run_seed(algo: AlgoSettings, ray: RaySettings, seed: int, iteration: int) ->
     """
     if isinstance(algo, PPOSettings) and algo.sampler == "fast" and ray.num_env_runners == 0:
         return seed
-    return part_seed(seed, iteration)
+    return env_runner.part_seed(seed, iteration)
 
 
 def falling_schedule(start: float) -> list[list[float]]:

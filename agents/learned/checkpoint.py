@@ -2,15 +2,20 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms import Algorithm
 
 from env.base.errors import InputError
 from env.base.files import folder_written_whole, parse_json, read_bytes
 from env.base.schema import Recorded, Strict, validated
+from env.learn.multi_agent import ENV_NAME
+from run.composing import TRAINING_WORLD
+from run.run_folder import first_difference
+from run.settings import TrainSettings
 
 FOLDER = "checkpoints"
 STATE = "run.json"
@@ -102,6 +107,48 @@ def load_checkpoint(path: Path) -> Stored:
     where = f"resume: '{path / STATE}'"
     content = read_bytes(path / STATE, inside=path)
     return validated(Stored, parse_json(content, where), where)
+
+
+def check_resume(settings: TrainSettings, path: str) -> None:
+    """Refuses a checkpoint of other networks, another world or other held-out episodes.
+
+    Raises:
+        InputError: it is one, the key is named; or it is damaged, or has used all of the budget.
+    """
+    checkpoint = find_checkpoint(path)
+    stored = load_checkpoint(checkpoint)
+    state = stored.state
+    if stored.environment != ENV_NAME:
+        raise InputError(
+            f"resume: '{checkpoint}' was made in the environment {stored.environment}, this is "
+            f"{ENV_NAME}, in which agents may see or earn something else: train anew; its policies "
+            "can still be evaluated"
+        )
+    now = settings.model_dump(mode="json")
+    where = f"resume: '{checkpoint / STATE}': config"
+    # Groups that an older run did not have are as they are now.
+    before = validated(TrainSettings, {**now, **stored.config}, where).model_dump(mode="json")
+    differing = first_difference(_lasting(before), _lasting(now))
+    if differing is not None:
+        key, old, new = differing
+        raise InputError(
+            f"resume: {key} is {new}, '{checkpoint}' was made with {old}: give the same"
+        )
+    if settings.budget.progress(state.seconds, state.iteration) >= 1:
+        raise InputError(
+            f"resume: '{checkpoint}' has done {state.iteration} iterations in "
+            f"{state.seconds / 60:.1f} minutes, which is all of budget: give a larger one"
+        )
+
+
+def _lasting(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Without which the networks do not fit, or the best policy so far was so elsewhere."""
+    networks = ("name", "hidden", "network", "message_rounds")
+    return {
+        **{group: config[group] for group in TRAINING_WORLD},
+        "algo": {key: config["algo"].get(key) for key in networks},
+        "held_out": {**config["held_out"], "share": None},
+    }
 
 
 def _checkpoints(folder: Path) -> list[Path]:

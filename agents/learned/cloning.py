@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 import tree
-from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms import Algorithm, PPOConfig
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.learner import Learner
+from ray.rllib.core.learner import Learner
+from ray.rllib.core.rl_module import MultiRLModule, RLModule
 from ray.rllib.core.rl_module.apis import TargetNetworkAPI
-from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
-from ray.rllib.core.rl_module.rl_module import RLModule
 from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
 from ray.rllib.utils.debug import update_global_seed_if_necessary
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
@@ -26,8 +24,8 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Adam, Optimizer
 
 from agents.baseline import make_baselines
-from agents.learned.fault_tolerance import FaultTolerantPPO
-from agents.learned.loss import parts_of
+from agents.learned.env_runner import FaultTolerantPPO
+from agents.learned.learner import parts_of
 from agents.learned.policy_file import policy_of
 from agents.order.fcfs import Fcfs
 from agents.order.funcsched import FuncSched
@@ -38,7 +36,7 @@ from env.learn.multi_agent import ServerlessEnv
 from env.learn.placing import row_of
 from env.learn.queue_agent import QueueAgent
 from env.learn.tenant_agents import TenantAgents
-from run.settings import BCSettings, CloningSettings, DQNSettings, TrainSettings
+from run.settings import BCSettings, CloningSettings, DQNSettings, TrainSettings, extremes
 
 Columnar = dict[str, Any]
 """Of one policy: `obs`, a dict of columns as the observation space names them, and `actions`,
@@ -50,7 +48,6 @@ def demonstrate(
     decisions: int,
     world: Mapping[str, Any],
     every: int = 1,
-    share_type_policy: bool = True,
     seed: int = 0,
 ) -> dict[str, Columnar]:
     """Records, by policy, what a baseline decides in training episodes, as its agents would.
@@ -60,7 +57,6 @@ def demonstrate(
         decisions: how many are kept; the last episode is cut.
         world: what the environment is built from.
         every: one decision in so many is kept. Neighbours are alike.
-        share_type_policy: see `policy_of`.
         seed: of the episodes and of what the teacher draws.
 
     Raises:
@@ -69,6 +65,7 @@ def demonstrate(
     """
     environment = ServerlessEnv(world)
     objective, order = environment.world.objective, environment.world.rules.order
+    shared = environment.world.agents.share_type_policy
     (scheduler,) = make_baselines([teacher], queued=order is not None)
     if environment.world.asked:
         raise InputError(f"'{teacher}' cannot be cloned: it does not show agents how to scale")
@@ -79,7 +76,7 @@ def demonstrate(
             "without it functions go first come, first served, and no teacher grants tickets"
         )
     steps: dict[str, list[Columnar]] = {
-        policy_of(agent, share_type_policy): [] for agent in environment.possible_agents
+        policy_of(agent, shared): [] for agent in environment.possible_agents
     }
     number = episode = 0
     while number < every * decisions:
@@ -103,7 +100,7 @@ def demonstrate(
                 if number % every == 0:
                     for agent, action in by_agent.items():
                         step = {Columns.OBS: observations[agent], Columns.ACTIONS: action}
-                        steps[policy_of(agent, share_type_policy)].append(step)
+                        steps[policy_of(agent, shared)].append(step)
                 observations, rewards, *_ = environment.step(by_agent)
             number += len(rewards) > 0
         episode += 1
@@ -115,28 +112,41 @@ def demonstrate(
     }
 
 
+def check_teachers(settings: TrainSettings, world: Mapping[str, Any]) -> None:
+    """Refuses teachers that cannot be cloned, as far as their first decisions show.
+
+    Those that a search chooses from, too.
+
+    Raises:
+        InputError: there is no such baseline, or agents cannot do what it does.
+    """
+    space = {} if settings.tune is None else settings.tune.space
+    for key in ("teacher", "warm_start"):
+        teachers = {f"algo.{key}": [getattr(settings.algo, key, None)]}
+        if key in space:
+            teachers[f"tune.space.{key}"] = [*extremes(space[key])]
+        for where, names in teachers.items():
+            for name in filter(None, names):
+                with located(where):
+                    demonstrate(name, 1, world)
+
+
 class Lesson:
     """A teacher's decisions: most to learn from, the last ones held out to be judged by.
 
     Args:
-        teacher, world, share_type_policy: see `demonstrate`.
+        teacher, world: see `demonstrate`.
         settings: shares and sizes.
         seed: of the episodes, and of the order in which decisions are learned.
     """
 
     def __init__(
-        self,
-        teacher: str,
-        settings: CloningSettings,
-        world: Mapping[str, Any],
-        share_type_policy: bool,
-        seed: int,
+        self, teacher: str, settings: CloningSettings, world: Mapping[str, Any], seed: int
     ) -> None:
         self._settings = settings
         self._rng = np.random.default_rng(seed)
         self._learned, self._held_out = {}, {}
-        decisions, every = settings.decisions, settings.every
-        demonstrated = demonstrate(teacher, decisions, world, every, share_type_policy, seed)
+        demonstrated = demonstrate(teacher, settings.decisions, world, settings.every, seed)
         for policy, columns in demonstrated.items():
             rows = len(columns[Columns.ACTIONS])
             first = rows - max(1, round(settings.held_out * rows))
@@ -150,10 +160,6 @@ class Lesson:
         """Goes through the decisions `epochs` times, by the cross-entropy of the masked logits.
 
         All policies take as many steps; those with fewer decisions repeat them. No critic changes.
-
-        Args:
-            modules: the policies.
-            optimizer_of: makes or finds the optimizer of a policy.
 
         Returns:
             By policy the loss at its last step, in nats.
@@ -191,8 +197,7 @@ class Lesson:
 
 
 def _rows(columns: Columnar, rows: slice | np.ndarray) -> Columnar:
-    chosen: Columnar = tree.map_structure(lambda column: column[rows], columns)
-    return chosen
+    return tree.map_structure(lambda column: column[rows], columns)
 
 
 def _parts(module: RLModule, columns: Columnar) -> Iterable[tuple[Tensor, Tensor]]:
@@ -253,8 +258,8 @@ def warm_start(
     algo, seed = settings.algo, algorithm.config.seed
     if isinstance(algo, DQNSettings | BCSettings) or algo.warm_start is None:
         return {}
-    shared, cloning = settings.agents.share_type_policy, algo.cloning
-    lesson = Lesson(algo.warm_start, cloning, world, shared, seed)
+    cloning = algo.cloning
+    lesson = Lesson(algo.warm_start, cloning, world, seed)
 
     update_global_seed_if_necessary("torch", seed)
     modules = algorithm.config.rl_module_spec.build()

@@ -1,20 +1,23 @@
-"""RLlib's environment runner with seeds of its own, and the fast one, of compiled environments."""
+"""RLlib's environment runner with seeds of its own, and the fast one, of compiled environments.
+
+When runners are lost, training goes on with those left, or waits for others.
+"""
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms import APPO, DQN, IMPALA, PPO, Algorithm, AlgorithmConfig, PPOConfig
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils import metrics
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from agents.learned.chunk import Chunk
-from agents.learned.sampler import Sampler
+from agents.learned.sampler import Chunk, Sampler
 from env.learn.batch import Batch
 from env.learn.multi_agent import ServerlessEnv
 
@@ -58,8 +61,8 @@ def part_seed(seed: int | None, part: int) -> int:
 def log_infos(episode: MultiAgentEpisode, metrics_logger: MetricsLogger, **kwargs: Any) -> None:
     """Logs the `episode_metrics` that the environment puts in the last infos of an episode."""
     infos = episode.get_infos(-1).values()
-    metrics = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
-    metrics_logger.log_dict(metrics, key=EPISODE_METRICS, reduce="item_series")
+    measured = next(info[EPISODE_METRICS] for info in infos if EPISODE_METRICS in info)
+    metrics_logger.log_dict(measured, key=EPISODE_METRICS, reduce="item_series")
 
 
 class FastPPOConfig(PPOConfig):
@@ -80,10 +83,8 @@ class BatchEnvRunner(SeededEnvRunner):
     The bookkeeping of episodes is what costs RLlib's runner its time. A step of an environment is a
     turn. Threads share the environments. Those of a thread are in step, so what is sampled is a
     whole number of decisions of all of them. Compiled calls of different threads run side by side,
-    most networks among them (`writer_of`); what Python and torch do does not.
-
-    Attributes:
-        samplers: of each thread.
+    most networks among them (`writer_of`); what Python and torch do does not. Each thread has one
+    of the `samplers`.
     """
 
     config: FastPPOConfig
@@ -144,8 +145,8 @@ class BatchEnvRunner(SeededEnvRunner):
             chunks += [result.result() for result in results]
             taken, played = sum(map(len, chunks)), played + decisions
         self.num_env_steps_sampled_lifetime += taken
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED, taken, reduce="sum")
-        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
+        self.metrics.log_value(metrics.NUM_ENV_STEPS_SAMPLED, taken, reduce="sum")
+        self.metrics.log_value(metrics.NUM_ENV_STEPS_SAMPLED_LIFETIME, taken, reduce="lifetime_sum")
         for sampler in self.samplers:
             for ended in sampler.batch.ended:
                 self.metrics.log_dict(ended.metrics, key=EPISODE_METRICS, reduce="item_series")
@@ -156,9 +157,7 @@ class BatchEnvRunner(SeededEnvRunner):
         self, components: Any = None, *, not_components: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
         """RLlib's, and everything with which sampling continues."""
-        state: dict[str, Any] = super().get_state(
-            components, not_components=not_components, **kwargs
-        )
+        state = super().get_state(components, not_components=not_components, **kwargs)
         if self.env is not None and self._check_component(BATCH, components, not_components):
             samplers = [sampler.get_state() for sampler in self.samplers]
             state[BATCH] = {"worker": self.worker_index, "samplers": samplers}
@@ -180,3 +179,72 @@ class BatchEnvRunner(SeededEnvRunner):
             return
         for sampler, its_state in zip(self.samplers, given["samplers"], strict=True):
             sampler.set_state(its_state)
+
+
+class RunnersLost(RuntimeError):
+    """There are no runners, and nothing was sampled for longer than a run waits."""
+
+
+class FaultTolerant(Algorithm):
+    """What all algorithms get here.
+
+    RLlib leaves out lost runners and has Ray start others in their place, where there are cores.
+    With none left, RLlib's training steps would do nothing, for ever. Here they wait, and end the
+    run when nothing was sampled for `env_runner_restore_timeout_s`; so do crashes that repeat.
+    """
+
+    _env_steps = -1
+    _last_sampled = 0.0
+
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        """What RLlib does before every training step.
+
+        Raises:
+            RunnersLost: see above.
+        """
+        key = metrics.ENV_RUNNER_RESULTS, metrics.NUM_ENV_STEPS_SAMPLED_LIFETIME
+        sampled = self.metrics.peek(key, default=0)
+        if sampled != self._env_steps:
+            self._env_steps, self._last_sampled = sampled, time.monotonic()
+        remote = env_runner_group.num_remote_env_runners()
+        while True:
+            idle = time.monotonic() - self._last_sampled
+            none_left = remote and not env_runner_group.num_healthy_remote_env_runners()
+            if none_left and idle > self.config.env_runner_restore_timeout_s:
+                raise RunnersLost(
+                    f"all {remote} runners are lost and nothing was sampled for {idle / 60:.1f} "
+                    "minutes (ray.wait_for_runners)"
+                )
+            restored: list[int] = super().restore_env_runners(env_runner_group)
+            if restored:
+                # A new runner would play the first episodes of the lost one again.
+                env_runner_group.foreach_env_runner(
+                    "start_part",
+                    kwargs={"part": self.iteration},
+                    remote_worker_ids=restored,
+                    local_env_runner=False,
+                )
+            if not remote or env_runner_group.num_healthy_remote_env_runners():
+                return restored
+            time.sleep(1.0)  # until the next look at whether a runner has come back
+
+
+class FaultTolerantPPO(FaultTolerant, PPO):
+    """PPO."""
+
+
+class FaultTolerantIMPALA(FaultTolerant, IMPALA):
+    """IMPALA."""
+
+
+class FaultTolerantAPPO(FaultTolerant, APPO):
+    """APPO."""
+
+
+class FaultTolerantDQN(FaultTolerant, DQN):
+    """DQN, whose replay draws by the seed of the run: RLlib's own never repeats."""
+
+    def setup(self, config: AlgorithmConfig) -> None:
+        """Builds all, and seeds the replay."""
+        super().setup(config)
+        self.local_replay_buffer.rng = np.random.default_rng(self.config.seed)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms import Algorithm
 
 from agents.learned.algorithms import policy_networks
 from agents.learned.checkpoint import RunState
@@ -37,12 +37,7 @@ Evaluate = Callable[[Mapping[str, SetPolicyNetwork]], Evaluated]
 
 
 class Evaluator:
-    """Decides when the policies of a run are evaluated.
-
-    Args:
-        evaluate: see `Evaluate`.
-        share: of the run's seconds that this may take.
-    """
+    """Decides when the policies of a run are evaluated, which may take a share of its seconds."""
 
     def __init__(self, evaluate: Evaluate, share: float) -> None:
         self._evaluate = evaluate

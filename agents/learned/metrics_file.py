@@ -40,11 +40,9 @@ def rows_of(file: Path, needed: Collection[str]) -> Iterator[dict[str, str]]:
 
 
 def rows_until(folder: Path, iteration: int) -> list[dict[str, str]]:
-    """What a run has written up to an iteration; nothing where it has no metrics.csv.
+    """What a run has written up to an iteration; nothing where its folder has no metrics.csv.
 
-    Args:
-        folder: of the run.
-        iteration: the last one that counts: later ones will be done again.
+    Later iterations will be done again.
 
     Raises:
         InputError: the file is no regular one of the folder, or no table of iterations.

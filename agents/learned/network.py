@@ -180,8 +180,7 @@ class Attention(nn.Module):
         # Finite, so that a row without present items stays so.
         bias = ((present - 1) * FAR)[:, None, None, :]
         attended = scaled_dot_product_attention(queries, keys, values, bias)
-        mixed: Tensor = items + self.out(attended.transpose(1, 2).flatten(2))
-        return mixed
+        return items + self.out(attended.transpose(1, 2).flatten(2))
 
 
 class SetValueNetwork(nn.Module):
@@ -202,8 +201,7 @@ class SetValueNetwork(nn.Module):
         # Flat, as in `along`.
         embedded = self.embed(items.flatten(0, 1)).unflatten(0, items.shape[:2])
         pooled = pool(embedded, present_items(seen["mask"], items, self.bids))
-        values: Tensor = self.head(self.body(torch.cat([self.context(seen), pooled, critic], -1)))
-        return values.squeeze(-1)
+        return self.head(self.body(torch.cat([self.context(seen), pooled, critic], -1))).squeeze(-1)
 
 
 def present_items(mask: Tensor, items: Tensor, bids: int) -> Tensor:
@@ -213,8 +211,7 @@ def present_items(mask: Tensor, items: Tensor, bids: int) -> Tensor:
 
 def pool(items: Tensor, present: Tensor) -> Tensor:
     """Mean and maximum over the present items (N, M, H) -> (N, 2H); zeros where there is none."""
-    pooled: Tensor = _Pool.apply(items, present)
-    return pooled
+    return _Pool.apply(items, present)
 
 
 class _Pool(torch.autograd.Function):

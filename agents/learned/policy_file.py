@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -71,19 +71,6 @@ class PolicyDescription(Strict):
     objective: dict[str, float]
     config: dict[str, Any]
     versions: dict[str, str]
-
-    @model_validator(mode="after")
-    def _sizes_are_those_of_the_features(self) -> Self:
-        for name, sizes in self.networks.items():
-            names = self.features.get(kind_of(name))
-            counts = names and (len(names.context), len(names.items), len(names.functions))
-            shown = (sizes.context, sizes.item, sizes.function)
-            if shown != counts:
-                raise ValueError(
-                    f"networks.{name}: context, item and function {shown} are not the numbers of "
-                    f"feature names, {counts}"
-                )
-        return self
 
 
 @dataclass(frozen=True)
@@ -204,10 +191,7 @@ def policy_of(agent: str, share_type_policy: bool) -> str:
 def save_policy(folder: Path, networks: Mapping[str, SetPolicyNetwork], **about: Any) -> None:
     """Writes a policy folder; one that is there is replaced as a whole.
 
-    Args:
-        folder: to write.
-        networks: by policy.
-        about: features, layout, memory_tiers, objective and config of `PolicyDescription`.
+    `about` is features, layout, memory_tiers, objective and config of `PolicyDescription`.
     """
     sizes = {name: network.sizes for name, network in networks.items()}
     versions = {package: version(package) for package in ("numpy", "ray", "torch")}

@@ -1,6 +1,7 @@
 """What a training writes as it goes: lines of progress, TensorBoard events, metrics.csv."""
 
 import csv
+import json
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -9,21 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ray.rllib.utils.metrics import (
-    ENV_RUNNER_RESULTS,
-    FAULT_TOLERANCE_STATS,
-    LEARNER_RESULTS,
-    NUM_ENV_STEPS_SAMPLED,
-)
+from ray.rllib.utils import metrics
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.learned.checkpoint import RunState
 from agents.learned.env_runner import EPISODE_METRICS
 from agents.learned.evaluator import Evaluated
 from agents.learned.metrics_file import METRICS, rows_until
+from env.base.files import written_whole
 from env.score.metrics import METRICS as OF_EPISODES
+from env.sim.declared.hardware import cluster_from_config
+from env.workloads.assumptions import printed
+from env.workloads.source import is_trace
+from env.workloads.templates import assumed_of
+from env.workloads.traces.trace_samples import assumed_of_trace
 from run.composing import leaves
 from run.hparams import write_hparams
+from run.run_folder import ASSUMPTIONS
 
 # Our names of what each policy's learner reports, and RLlib's, which differ between algorithms: the
 # first that is there counts. A learner reports what it has.
@@ -40,15 +43,14 @@ LEARNER_METRICS = {
     "learning_rate/{}": ("default_optimizer_learning_rate",),
     "entropy_weight/{}": ("curr_entropy_coeff",),
 }
-OTHER = "episodes_more"
-"""The card of what else episodes report."""
 # Our names of what RLlib counts of remote runners.
 RUNNERS = {
     "runners": "num_healthy_workers",
     "runners_restarted": "num_remote_worker_restarts",
     "runners_timed_out": "num_env_runners_dropped_lifetime",
 }
-# Cards of TensorBoard's page, and what each holds beside curves of their own card, as loss/placer.
+# Cards of TensorBoard's page, and what each holds beside curves of their own card, as loss/placer;
+# what else episodes report is in episodes_more.
 CARDS = {
     "held_out": Evaluated._fields,
     "episodes": ("J_relative", "slowdown", "cost_ratio"),
@@ -70,25 +72,20 @@ LINE_EVERY = 10.0  # seconds
 
 def episodes_of(result: Mapping[str, Any]) -> dict[str, list[float]]:
     """The metrics of the episodes that finished in an iteration, one value each; maybe none."""
-    series = result.get(ENV_RUNNER_RESULTS, {}).get(EPISODE_METRICS, {})
+    series = result.get(metrics.ENV_RUNNER_RESULTS, {}).get(EPISODE_METRICS, {})
     # RLlib gives an empty series as the number NaN.
     return {name: values for name, values in series.items() if isinstance(values, list) and values}
 
 
 def env_steps_of(result: Mapping[str, Any]) -> int:
     """Environment steps sampled in an iteration; 0 when every runner was lost in it."""
-    steps = result.get(ENV_RUNNER_RESULTS, {}).get(NUM_ENV_STEPS_SAMPLED, 0)
+    steps = result.get(metrics.ENV_RUNNER_RESULTS, {}).get(metrics.NUM_ENV_STEPS_SAMPLED, 0)
     # RLlib gives a sum over nothing as the number NaN.
     return 0 if math.isnan(steps) else int(steps)
 
 
 def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
-    """What an iteration measured, under the names that people read.
-
-    Args:
-        result: of `Algorithm.train()`.
-        seconds: that it took.
-    """
+    """What an iteration, of so many seconds, measured, under the names that people read."""
     # What no episode has, as carbon where it is not known, has no curve. J of episodes that vary
     # is mostly that of a few: J_relative stands in its place.
     measures = {
@@ -98,12 +95,26 @@ def measures_of(result: Mapping[str, Any], seconds: float) -> dict[str, float]:
     }
     measures["env_steps_per_s"] = env_steps_of(result) / seconds
     for name, key in RUNNERS.items():
-        measures[name] = float(result[FAULT_TOLERANCE_STATS][key])
-    for policy, learned in result.get(LEARNER_RESULTS, {}).items():
+        measures[name] = float(result[metrics.FAULT_TOLERANCE_STATS][key])
+    for policy, learned in result.get(metrics.LEARNER_RESULTS, {}).items():
         for name, keys in LEARNER_METRICS.items():
             for key in [key for key in keys if key in learned][:1]:
                 measures[name.format(policy)] = float(learned[key])
     return measures
+
+
+def tell_assumed(world: dict[str, Any], folder: Path) -> None:
+    """Says what is assumed of what arrives, and keeps it in `ASSUMPTIONS`."""
+    if is_trace(world["workload"]):
+        assumptions = assumed_of_trace(world["workload"])
+    else:
+        speed = cluster_from_config(world["cluster"], "cluster").single_core_speed
+        assumptions = assumed_of([(world["workflow"], speed)], "training")
+    for line in printed(assumptions):
+        print(line)
+    if assumptions:
+        with written_whole(folder / ASSUMPTIONS) as temporary:
+            temporary.write_text(json.dumps(assumptions, indent=2))
 
 
 class RunLog(AbstractContextManager["RunLog"]):
@@ -112,8 +123,7 @@ class RunLog(AbstractContextManager["RunLog"]):
     Those of a resumed run continue.
 
     Args:
-        folder: of the run.
-        policies: their names.
+        folder, policies: of the run, these by name.
         runners: remote ones, when none is lost.
         state: of the run so far; rows and events of later iterations are dropped.
         settings: plain containers, for TensorBoard's page HPARAMS.
@@ -154,15 +164,12 @@ class RunLog(AbstractContextManager["RunLog"]):
         self._writer.close()
 
     def write(self, measures: Mapping[str, float], state: RunState, progress: float) -> None:
-        """Writes an iteration everywhere.
+        """Writes an iteration everywhere: its `measures_of`, and `Evaluated` where that was done.
 
-        Args:
-            measures: from `measures_of`, and those of `Evaluated` where it has been evaluated.
-            state: of the run, this iteration included.
-            progress: share of the budget that is used.
+        The state of the run and the share of the budget that is used include it.
         """
         for name, value in measures.items():
-            card = next((card for card, names in CARDS.items() if name in names), OTHER)
+            card = next((card for card, names in CARDS.items() if name in names), "episodes_more")
             tag = name if "/" in name else f"{card}/{name}"
             self._writer.add_scalar(tag, value, global_step=state.env_steps)
         self._writer.flush()

@@ -5,24 +5,11 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
-from ray.rllib.algorithms.dqn.default_dqn_rl_module import (
-    QF_NEXT_PREDS,
-    QF_PREDS,
-    QF_TARGET_NEXT_PREDS,
-)
+from ray.rllib.algorithms.dqn.dqn_learner import QF_NEXT_PREDS, QF_PREDS, QF_TARGET_NEXT_PREDS
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.distribution.torch.torch_distribution import (
-    TorchCategorical,
-    TorchMultiCategorical,
-)
+from ray.rllib.core.distribution.torch.torch_distribution import TorchMultiCategorical
 from ray.rllib.core.learner.utils import make_target_network
-from ray.rllib.core.rl_module.apis import (
-    TARGET_NETWORK_ACTION_DIST_INPUTS,
-    InferenceOnlyAPI,
-    QNetAPI,
-    TargetNetworkAPI,
-    ValueFunctionAPI,
-)
+from ray.rllib.core.rl_module import apis
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
@@ -30,7 +17,7 @@ from torch import Tensor, nn
 from agents.learned.network import MASKED_LOGIT, PolicySizes, SetPolicyNetwork, SetValueNetwork
 
 
-class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
+class SetPolicy(TorchRLModule, apis.ValueFunctionAPI, apis.InferenceOnlyAPI):
     """Action masks inside, exact: what the mask forbids has probability 0.
 
     Observations are a `Dict` of `context`, `items`, `mask` and `critic`, with a window of the
@@ -43,8 +30,7 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
     def setup(self) -> None:
         """Builds the networks; RLlib removes `value` where the module only infers."""
         sizes = policy_sizes(self.observation_space, self.action_space, self.model_config)
-        self.action_dist_cls = TorchCategorical
-        if sizes.bids:
+        if sizes.bids:  # else RLlib's own for single choices
             self.action_dist_cls = TorchMultiCategorical.get_partial_dist_cls(
                 input_lens=self.action_space.nvec.tolist()
             )
@@ -60,11 +46,10 @@ class SetPolicy(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
         """(N,) values, for PPO's advantages and loss."""
-        values: Tensor = self.value(batch[Columns.OBS])
-        return values
+        return self.value(batch[Columns.OBS])
 
 
-class TargetSetPolicy(SetPolicy, TargetNetworkAPI):
+class TargetSetPolicy(SetPolicy, apis.TargetNetworkAPI):
     """APPO's: with a slow copy of the policy, from which it may not stray.
 
     Attributes:
@@ -91,10 +76,10 @@ class TargetSetPolicy(SetPolicy, TargetNetworkAPI):
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         """Logits of the copy."""
-        return {TARGET_NETWORK_ACTION_DIST_INPUTS: self.target_policy(batch[Columns.OBS])}
+        return {apis.TARGET_NETWORK_ACTION_DIST_INPUTS: self.target_policy(batch[Columns.OBS])}
 
 
-class SetQNetwork(TargetSetPolicy, QNetAPI):
+class SetQNetwork(TargetSetPolicy, apis.QNetAPI):
     """Dueling Q-values (Wang et al. 2016, arXiv:1511.06581) of agents with Discrete actions.
 
     Q(s, a) = V(s) + A(s, a) - mean of A(s, .) over what the mask allows; what it forbids has

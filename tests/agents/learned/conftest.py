@@ -5,8 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import ray
+import torch
 from pydantic import TypeAdapter
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
@@ -44,21 +46,21 @@ def algo(name: str, **changed: Any) -> dict[str, Any]:
     return settings | {"hidden": [32, 32]} | changed
 
 
+PPO_SETTINGS = algo(
+    "ppo",
+    sampler="rllib",
+    batch_size=640,
+    minibatch_size=128,
+    epochs=4,
+    learning_rate=3e-3,
+    gae_lambda=0.95,
+)
+
+
 def ray_settings(**given: object) -> RaySettings:
-    """In process, four environments, unless told otherwise."""
-    defaults: dict[str, object] = {
-        "address": None,
-        "num_cpus": None,
-        "num_env_runners": 0,
-        "envs_per_runner": 4,
-        "threads_per_runner": 1,
-        "num_learners": 0,
-        "threads_per_learner": 1,
-        "restart_failed_runners": False,
-        "wait_for_runners": 10.0,
-        "runtime_env": {},
-    }
-    return RaySettings.model_validate(defaults | given)
+    """Those of conf/ray/local.yaml, but four environments and no threads, unless told otherwise."""
+    alone = {"envs_per_runner": 4, "threads_per_runner": 1, "threads_per_learner": 1}
+    return RaySettings.model_validate(composed(name="train")["ray"] | alone | given)
 
 
 def config_of(
@@ -94,3 +96,14 @@ def started(toy: str) -> Iterator[Started]:
     yield start
     for algorithm in algorithms:
         algorithm.stop()
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two nested states hold the same numbers."""
+    if isinstance(first, torch.nn.Module):
+        first, second = first.state_dict(), second.state_dict()
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    return bool(np.array_equal(np.asarray(first), np.asarray(second)))

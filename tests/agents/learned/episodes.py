@@ -7,7 +7,7 @@ import numpy as np
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from agents.learned.chunk import ENDED, OPEN, Chunk, Steps
+from agents.learned.sampler import ENDED, OPEN, Chunk, Steps
 
 
 def to_chunk(episodes: Sequence[MultiAgentEpisode]) -> Chunk:

@@ -8,13 +8,13 @@ import pytest
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from agents.learned.chunk import ENDED, OPEN
 from agents.learned.compiled_policy import WIDEST
 from agents.learned.env_runner import EPISODE_METRICS, BatchEnvRunner
 from agents.learned.run_log import episodes_of as series_of
+from agents.learned.sampler import ENDED, OPEN
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from tests.agents.learned import conftest
-from tests.agents.learned.test_training import PPO_SETTINGS
+from tests.agents.learned.conftest import PPO_SETTINGS
 from tests.env.worlds import LAYOUTS, TINY, TRACE, with_queue, world
 
 ENVIRONMENTS = 4

@@ -17,9 +17,8 @@ from agents.scheduler import play
 from env.learn.actions import NO_PLACE
 from env.learn.multi_agent import ENV_NAME, ServerlessEnv
 from run.settings import AlgoSettings, TrainSettings
-from tests.agents.learned.conftest import Started, algo
+from tests.agents.learned.conftest import Started, algo, same
 from tests.agents.learned.test_algorithms import SETTINGS
-from tests.agents.learned.test_training import same
 from tests.documents import refused_in_a_line
 from tests.env.worlds import LAYOUTS, TINY, world
 

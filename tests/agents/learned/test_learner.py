@@ -11,12 +11,11 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.learner.learner_group import LearnerGroup
 
 from agents.learned.advantages import ChunksToBatch
-from agents.learned.chunk import Chunk, Steps
 from agents.learned.env_runner import FastPPOConfig
 from agents.learned.learner import BudgetPPOLearner
-from tests.agents.learned.conftest import Started, config_of
+from agents.learned.sampler import Chunk, Steps
+from tests.agents.learned.conftest import PPO_SETTINGS, Started, config_of, same
 from tests.agents.learned.episodes import to_chunk
-from tests.agents.learned.test_training import PPO_SETTINGS, same
 
 # Of the last gradient step, under RLlib's names.
 LOGGED = (

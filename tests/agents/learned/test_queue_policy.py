@@ -1,4 +1,4 @@
-"""The agent `queue` between trainer and evaluation: cloned, saved, played, refused."""
+"""Agents of every layout between trainer and evaluation: cloned, saved, played, refused."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,11 @@ from agents.learned.set_policy import policy_sizes
 from agents.scheduler import play
 from env.base.errors import InputError
 from env.learn.multi_agent import ServerlessEnv
+from env.learn.world import World
+from env.sim.check.validate import violations
 from env.sim.declared.episode import Episode
+from env.sim.episode.recording import episode_of
+from env.sim.episode.replay import played
 from env.sim.view.raw_env import RawEnv
 from tests.documents import refused_in_a_line
 from tests.env.worlds import LAYOUTS, SECOND_TYPE, TENANTS, TINY, TRACE, with_queue, world
@@ -169,3 +173,51 @@ def test_teachers_of_other_orders_are_refused(
 ) -> None:
     with refused_in_a_line("", says):
         demonstrate(teacher, 1, world(*TRACE, *overrides))
+
+
+@pytest.mark.parametrize("network", ["pooling", "attention"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_policy_of_the_tiny_cluster_schedules_any_other(
+    layout: str, network: str, tmp_path: Path
+) -> None:
+    save_untrained(tmp_path, f"agents={layout}", base=TINY, network=network)
+    trained = World(world(*TINY, f"agents={layout}")).cluster
+    for name in ("hetero_numa", "homogeneous", "large"):
+        given = World(world(*TINY, f"cluster={name}", f"agents={layout}"))
+        assert given.cluster.server_types != trained.server_types
+        workload = given.generator.evaluation_episode(0)
+        env = RawEnv(workload.arrival_times, workload.templates, given.cluster, record=True)
+        scheduler = LearnedScheduler(
+            tmp_path, given.cluster, given.objective, agents=None, queued=False
+        )
+        play(env, scheduler, given.objective, np.random.SeedSequence(0))
+        assert env.decisions == sum(each.function_count for each in workload.templates)
+        assert violations(episode_of(env, name, "a test")) == []
+
+
+def test_a_recorded_episode_has_what_was_granted_and_replays() -> None:
+    environment = ServerlessEnv(world(*TENANTS))
+    workload, cluster = environment.world.training_episode(0, 0, 0, 0)
+    env = RawEnv.of(Episode(workload, cluster, environment.world.rules), record=True)
+    rng, levels = np.random.default_rng(0), environment.world.agents.tenants.levels
+    granted = {}
+    while env.newcomer is not None:
+        granted[env.newcomer] = float(rng.choice(levels))
+        env.grant(granted[env.newcomer])
+    recorded = episode_of(env, "granted", "")
+    assert {own.workflow_id: own.tickets for own in recorded.workflows} == granted
+    assert violations(recorded) == []
+    again = played(recorded)
+    assert again.runs.tolist() == env.runs.tolist()
+
+
+def test_without_tickets_agents_of_tenants_are_refused(tmp_path: Path) -> None:
+    save_untrained(tmp_path, base=TENANTS)
+    environment = ServerlessEnv(world(*TENANTS))
+    told = environment.world.cluster, environment.objective
+    for queued, tenants in ((False, ("alice", "bob", "carol")), (True, ())):
+        says = "has agents of tenants, it needs dispatch=queued and workload.tenants with tickets"
+        with refused_in_a_line("", says):
+            LearnedScheduler(tmp_path, *told, None, queued, tenants)
+    with pytest.raises(InputError, match="no teacher grants tickets"):
+        demonstrate("fcfs", 1, world(*TENANTS))

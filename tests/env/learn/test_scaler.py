@@ -229,4 +229,4 @@ def test_agents_scale_where_the_lease_lets_them() -> None:
     with pytest.raises(InputError, match="lease.autoscale: servers change by changes"):
         Rules(lease=lease(), changes=ListedChanges(kind="listed", events=()))
     with pytest.raises(InputError, match="cannot be cloned: it does not show agents how to scale"):
-        demonstrate("fcfs", 2, world(*ALONE), 1, True, 0)
+        demonstrate("fcfs", 2, world(*ALONE))
