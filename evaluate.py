@@ -95,7 +95,7 @@ def keep_trainings(settings: EvaluateSettings, folder: Path) -> None:
 
     from agents.learned.metrics_file import METRICS
     from env.base.files import written_whole
-    from evaluation.players import policy_folders
+    from evaluation.evaluation_run import policy_folders
     from report.line_charts import read_training
 
     curves = []

@@ -20,8 +20,7 @@ import psutil
 
 from benchmarks.figures import print_figures
 from env.base.pipes import until_reader_leaves
-from tests.report.evaluations import write_page
-from tests.report.recorded import POLICIES, finished_evaluation
+from tests.report.evaluations import POLICIES, finished_evaluation, write_page
 
 HOVERS = 20
 PATIENCE = 300_000

@@ -52,22 +52,17 @@ class Task:
 
 
 class Row(Recorded, allow_inf_nan=True):
-    """What one policy made of one episode: a row of results.parquet.
-
-    Attributes:
-        flow_time_quantiles: seconds, flow times of what arrived at `SHARES`, ascending.
-        metrics: by the names of `all_metrics`.
-    """
+    """What one policy made of one episode: a row of results.parquet."""
 
     policy: str
     kind: Kind
     scenario: str
     seed: int
     episode: int
-    flow_time_quantiles: Annotated[
+    flow_time_quantiles: Annotated[  # s, flow times of what arrived at `SHARES`, ascending
         list[float], Field(min_length=len(SHARES), max_length=len(SHARES))
     ]
-    metrics: dict[str, float]
+    metrics: dict[str, float]  # by the names of `all_metrics`
 
     @property
     def key(self) -> Key:
@@ -81,23 +76,16 @@ Played = list[tuple[Row, EpisodeFile | None]]
 
 @dataclass(frozen=True)
 class Contest:
-    """Who plays, where, and for what: one scenario.
-
-    Attributes:
-        sources: what arrives, by seed.
-        optimum: of which episodes the best schedule is searched; None for none.
-        rules: how the world works; where functions wait centrally, the order is the scheduler's.
-        deadlines, late: see `all_metrics`.
-    """
+    """Who plays, where, and for what: one scenario."""
 
     schedulers: Sequence[Scheduler]
     cluster: ClusterConfig
-    sources: Mapping[int, WorkloadSource]
+    sources: Mapping[int, WorkloadSource]  # what arrives, by seed
     objective: Objective
-    optimum: OptimumSettings | None
-    rules: Rules
-    deadlines: tuple[float, ...]
-    late: float
+    optimum: OptimumSettings | None  # of which episodes the best schedule is searched, if any
+    rules: Rules  # where functions wait centrally, the order is the scheduler's
+    deadlines: tuple[float, ...]  # as `all_metrics` takes them
+    late: float  # likewise
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -18,17 +18,11 @@ SHARES = np.linspace(0.0, 1.0, 201)[1:]
 
 @dataclass(frozen=True)
 class PlayedEpisode(FinishedEpisode):
-    """A finished episode, and what only an evaluation knows of it.
+    """A finished episode, and what only an evaluation knows of it."""
 
-    Attributes:
-        env: the simulator at its end.
-        seconds: of wall time that playing it took.
-        best_J: of the optimum; NaN where the episode is too large to try every schedule.
-    """
-
-    env: RawEnv
-    seconds: float
-    best_J: float
+    env: RawEnv  # the simulator at its end
+    seconds: float  # of wall time that playing it took
+    best_J: float  # of the optimum; NaN where the episode is too large to try every schedule
 
     @cached_property
     def alone(self) -> np.ndarray:

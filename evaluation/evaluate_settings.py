@@ -17,11 +17,8 @@ from run.settings import Address, WorldSettings
 
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Deadline = Annotated[float, Field(gt=0, le=1e9)]
-
-
-def _named(entry: Any) -> str | RuleCode:
-    """A baseline by its name, or a class of the user's own."""
-    return code_in(entry) or str(entry)
+Baseline = Annotated[str | RuleCode, BeforeValidator(lambda entry: code_in(entry) or str(entry))]
+"""One of those by its name, or a class of the user's own."""
 
 
 def _listed(given: Any) -> Any:
@@ -61,7 +58,7 @@ class EvaluateSettings(WorldSettings):
     """The settings of `evaluate.py`; conf/evaluate.yaml explains each."""
 
     policy: Annotated[tuple[str, ...], LISTED]
-    baselines: Annotated[tuple[Annotated[str | RuleCode, BeforeValidator(_named)], ...], LISTED]
+    baselines: Annotated[tuple[Baseline, ...], LISTED]
     episodes: Annotated[int, Field(ge=1, le=100_000)]
     seed: Annotated[tuple[Seed, ...], LISTED, Field(min_length=1), AfterValidator(distinct)]
     sweep: Any = None  # checked by `scenarios_of`

@@ -38,9 +38,6 @@ class EvaluatedWorld(World):
         config: of the world that is trained in, as `World` takes it.
         settings: which episodes, and which hand-written schedulers.
 
-    Attributes:
-        workloads: of the episodes, by their numbers.
-
     Raises:
         InputError: what arrives cannot be made or fits no server, or a scheduler is unknown, is a
             reference, or does not work in this world.
@@ -61,7 +58,7 @@ class EvaluatedWorld(World):
             cold_start = self.generator.config.container_cold_start
             self.images = Images.by_name(self.templates, cold_start)
             check_world(self.templates, self.cluster)
-        self.workloads: list[EpisodeWorkload] = []
+        self.workloads: list[EpisodeWorkload] = []  # of the episodes, by their numbers
         functions = 0
         while len(self.workloads) < settings.episodes and (
             len(self.workloads) < 2 or functions < settings.functions
@@ -112,18 +109,13 @@ class EvaluatedWorld(World):
 
 
 class HeldOut:
-    """The held-out episodes of a world, and what the best rule comes to in them.
-
-    Attributes:
-        rule: name of the best hand-written scheduler.
-        rule_J: (N,) of it in every episode.
-    """
+    """The held-out episodes of a world, and what the best rule comes to in them."""
 
     def __init__(self, config: Mapping[str, Any], settings: HeldOutSettings) -> None:
         self._config, self._settings = config, settings
         baselines = EvaluatedWorld(config, settings).baselines()
         self.rule = min(baselines, key=lambda name: np.mean(baselines[name]))
-        self.rule_J = np.array(baselines[self.rule])
+        self.rule_J = np.array(baselines[self.rule])  # (N,) in every episode
 
     @cached_property
     def _world(self) -> EvaluatedWorld:

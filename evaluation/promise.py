@@ -6,7 +6,7 @@ A promise is kept or broken surely where the whole interval of the mean is on on
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -17,12 +17,7 @@ from evaluation.statistics import Estimate
 
 Verdict = Literal["kept", "unsure", "broken", "unknown"]
 """Unknown is a promise of what these episodes have no number of."""
-COMPARATORS: Mapping[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    "<": operator.lt,
-    ">=": operator.ge,
-    ">": operator.gt,
-}
+COMPARATORS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
 WRITTEN = re.compile(r" *(<=|<|>=|>) *([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) *")
 LEAST_EPISODES = 2
 """Of which there is an interval."""

@@ -182,9 +182,6 @@ class ResultsWriter:
         folder, run: of the evaluation, and what is in its run.json.
         keys: of all rows that it will have, in their order.
         metrics: of the rows, by name.
-
-    Attributes:
-        done: rows, by their keys.
     """
 
     def __init__(
@@ -199,7 +196,7 @@ class ResultsWriter:
         self._metrics = metrics
         self._rows_file = folder / UNFINISHED
         self._goes_on = (folder / RUN).exists()
-        self.done = {row.key: row for row in read_rows(folder, metrics)}
+        self.done = {row.key: row for row in read_rows(folder, metrics)}  # all there are, by key
         with written_whole(folder / RUN) as temporary:
             temporary.write_text(json.dumps(run, indent=2) + "\n")
         # Without the line that a kill may have cut.

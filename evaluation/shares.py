@@ -24,33 +24,27 @@ MOST_POINTS = 300
 class Shares:
     """What K tenants got in an episode.
 
-    Attributes:
-        times: (T,) seconds, from 0 to the last start that counts.
-        received: (T, K) core-seconds up to then.
-        entitled: (T, K) core-seconds up to then.
-        quantum: core-seconds that errors are measured in.
-        jain: Jain's index of received / entitled.
-        tenants: a row a tenant, by name in the order declared:
-            tickets: share of all tickets while everybody competes.
-            received, entitled: core-seconds at the end.
-            ratio: received / entitled; NaN of who was entitled to nothing.
-            error: quanta, largest |received - entitled| at any time.
-            pair_error: quanta, largest of its pairs at any time: |received by one - its part, by
-                tickets, of what both received| since both began to compete.
-            largest_lag: core-seconds, largest entitled - received at any time; 0 at first.
-            last_lag: the same at the end.
-            dominant: mean over time of the larger share of the cluster's cores and memory held; by
-                threads, so above 1 where these share cores.
-            response: seconds from submission to end of its functions, mean; NaN of none.
-            response_deviation: their standard deviation.
+    The columns of `tenants` are:
+        tickets: share of all tickets while everybody competes.
+        received, entitled: core-seconds at the end.
+        ratio: received / entitled; NaN of who was entitled to nothing.
+        error: quanta, largest |received - entitled| at any time.
+        pair_error: quanta, largest of its pairs at any time: |received by one - its part, by
+            tickets, of what both received| since both began to compete.
+        largest_lag: core-seconds, largest entitled - received at any time; 0 at first.
+        last_lag: the same at the end.
+        dominant: mean over time of the larger share of the cluster's cores and memory held; by
+            threads, so above 1 where these share cores.
+        response: seconds from submission to end of its functions, mean; NaN of none.
+        response_deviation: their standard deviation.
     """
 
-    times: np.ndarray
-    received: np.ndarray
-    entitled: np.ndarray
-    quantum: float
-    jain: float
-    tenants: pd.DataFrame
+    times: np.ndarray  # (T,) seconds, from 0 to the last start that counts
+    received: np.ndarray  # (T, K) core-seconds up to then
+    entitled: np.ndarray  # (T, K) core-seconds up to then
+    quantum: float  # core-seconds that errors are measured in
+    jain: float  # Jain's index of received / entitled
+    tenants: pd.DataFrame  # a row a tenant, by name in the order declared
 
 
 def shares_of(env: RawEnv) -> Shares | None:

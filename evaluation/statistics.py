@@ -81,16 +81,13 @@ UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 class Comparison:
     """A policy against another one on the same episodes.
 
-    Attributes:
-        difference: mean of the paired differences.
-        p_value: of no difference, the paired t-test, two-sided: below 0.05 where a 95% interval of
-            the difference is not at 0.
-        probability: that an episode is better, equal ones counting half.
+    The p-value is of no difference, the paired t-test, two-sided: below 0.05 where a 95% interval
+    of the difference is not at 0.
     """
 
-    difference: Estimate
+    difference: Estimate  # mean of the paired differences
     p_value: float
-    probability: Estimate
+    probability: Estimate  # that an episode is better, equal ones counting half
 
 
 def estimate(values: Sequence[float] | np.ndarray, confidence: float) -> Estimate:
@@ -119,9 +116,8 @@ def count_needed(mean: Estimate, count: int, gap: float, confidence: float) -> f
         return float(stats.t.ppf(0.5 + confidence / 2, number - 1) / math.sqrt(number))
 
     spread = mean.half_width / factor(count)
-    needed = bisect_left(
-        range(MOST_COUNTED + 1), True, lo=2, key=lambda number: factor(number) * spread < gap
-    )
+    counts = range(MOST_COUNTED + 1)
+    needed = bisect_left(counts, True, lo=2, key=lambda number: factor(number) * spread < gap)
     return needed if needed <= MOST_COUNTED else math.inf
 
 

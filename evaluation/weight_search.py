@@ -11,8 +11,15 @@ from pydantic import AfterValidator, Field
 from env.base.errors import InputError
 from env.base.schema import Strict
 from env.learn.training_episodes import TrainingEpisodes
-from env.score.greedy_play import buffers_of, play_greedy
-from env.score.greedy_score import MOST_ECONOMY, MOST_WEIGHT, Economy, ScoreWeights, Weight
+from env.score.greedy_score import (
+    MOST_ECONOMY,
+    MOST_WEIGHT,
+    Economy,
+    ScoreWeights,
+    Weight,
+    buffers_of,
+    play_greedy,
+)
 from env.score.reward import Objective, arrived_objective
 from env.sim.assembly.new_state import reset
 from env.sim.view.raw_env import RawEnv
@@ -102,24 +109,15 @@ class SearchCommand(Strict):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search came to.
+    """What a search came to."""
 
-    Attributes:
-        weights: the best.
-        tried: number of weights that were played.
-        searched: number of training episodes of the last round.
-        played: episodes, those of all weights added up.
-        j, untuned: J of the best and of the untuned weights on `searched` further episodes.
-        difference: J of the best - J of the untuned weights on these, paired.
-    """
-
-    weights: ScoreWeights
-    tried: int
-    searched: int
-    played: int
-    j: Estimate
-    untuned: Estimate
-    difference: Estimate
+    weights: ScoreWeights  # the best
+    tried: int  # number of weights that were played
+    searched: int  # number of training episodes of the last round
+    played: int  # episodes, those of all weights added up
+    j: Estimate  # J of the best weights on `searched` further episodes
+    untuned: Estimate  # J of the untuned weights on the same
+    difference: Estimate  # J of the best - J of the untuned weights on these, paired
 
 
 @dataclass
@@ -132,18 +130,14 @@ class WeightSearch:
     The score only ranks nodes, so its scale is free: delay is 1. Source of the halving: Jamieson,
     Talwalkar, AISTATS 2016.
 
-    Attributes:
-        seed: of the weights that are drawn and of the training episodes.
-        tell: called after every episode with the number of episodes played so far.
-        played: that number.
     """
 
     episodes: TrainingEpisodes
     objective: Objective
     settings: SearchSettings
-    seed: int
-    tell: Callable[[int], None]
-    played: int = 0
+    seed: int  # of the weights that are drawn and of the training episodes
+    tell: Callable[[int], None]  # called after every episode with the number of those played so far
+    played: int = 0  # that number
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)

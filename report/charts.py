@@ -278,15 +278,13 @@ def time_against(spent: str, summary: Summary) -> Spec:
 
 def _beside(points: pd.DataFrame) -> pd.DataFrame:
     """text, dx, dy and align of names of points; no text where it would be over an earlier one."""
-    pixels = [
-        size * (values - values.min()) / (np.ptp(values) or 1.0)
-        for name, size in (("x", 420), ("y", 200))  # about, as axes end beyond
-        for values in [np.log(points[name]) if vl.is_wide(points[name]) else points[name]]
-    ]
-    at = np.stack(pixels, axis=1)
-    taken = [(x - 6, x + 6, y) for x, y in at]
+    at = []
+    for name, size in (("x", 420), ("y", 200)):  # pixels, about, as axes end beyond
+        values = np.log(points[name]) if vl.is_wide(points[name]) else points[name]
+        at.append(size * (values - values.min()) / (np.ptp(values) or 1.0))
+    taken = [(x - 6, x + 6, y) for x, y in zip(*at, strict=True)]
     named: list[dict[str, Any]] = []
-    for name, (x, y) in zip(points["policy"], at, strict=True):
+    for name, x, y in zip(points["policy"], *at, strict=True):
         size = 7 * len(name)
         place = {"text": "", "dx": 0, "dy": 0, "align": "left"}
         for align, dx, left in (("left", 8, x + 8), ("right", -8, x - 8 - size)):

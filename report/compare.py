@@ -96,13 +96,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         usage=argparse.SUPPRESS, prog="python -m report.compare", description=__doc__
     )
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of evaluate.py")
-    folders = parser.parse_args(arguments).runs
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of evaluate.py")
+    parser.add_argument("others", nargs="+", type=Path, metavar="OTHER", help="others, to compare")
+    folders = parser.parse_args(arguments)
     try:
-        if len(folders) < 2:
-            raise InputError("compare: one evaluation is given, two or more are needed")
         printed = console()
-        printed.print(summary_table(compare(folders), printed.width))
+        printed.print(summary_table(compare([folders.run, *folders.others]), printed.width))
     except InputError as error:
         refuse(error)
 

@@ -79,9 +79,8 @@ def _alone(value: float, shown: Shown, sign: str) -> str:
     whole = math.isclose(value, round(value), rel_tol=ROUNDING, abs_tol=ROUNDING)
     if whole or (shown == "count" and abs(value) >= 10):
         return _rounded(value, 0, sign)
-    places = _place(abs(value), FIGURES)
-    text = _rounded(value, places, sign)
-    return text.rstrip("0").rstrip(".") if places > 0 else text
+    text = _rounded(value, _place(abs(value), FIGURES), sign)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _place(value: float, figures: int) -> int:

@@ -1,5 +1,6 @@
 """The commands that make something else of an episode file: report.gantt, .schedule and .trace."""
 
+import os
 import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Sequence
@@ -8,7 +9,7 @@ from typing import TypeVar
 
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
-from env.base.schema import one_line
+from run.command import refuse
 
 Made = TypeVar("Made")
 
@@ -21,8 +22,8 @@ def command(
     write: Callable[[Made, Path], None],
     output: Path,
     description: str,
-) -> Callable[..., int]:
-    """One of them, which returns its exit code; bad input gets one line and 2.
+) -> Callable[..., None]:
+    """One of them; bad input gets one line and exit code 2.
 
     Args:
         made: what it makes.
@@ -33,7 +34,7 @@ def command(
     """
 
     @until_reader_leaves()
-    def main(arguments: Sequence[str] | None = None) -> int:
+    def main(arguments: Sequence[str] | None = None) -> None:
         program = f"python -m report.{Path(sys.argv[0]).stem}"
         parser = ArgumentParser(usage=SUPPRESS, prog=program, description=description)
         parser.add_argument("episode", metavar="EPISODE", help="episode file, plain or .gz")
@@ -42,21 +43,12 @@ def command(
         options = parser.parse_args(arguments)
         try:
             content = read(options.episode)
-            if _same(options.output, Path(options.episode)):
+            if os.path.realpath(options.output) == os.path.realpath(options.episode):
                 raise InputError(f"--output: '{options.output}' is the episode file itself")
             write(content, options.output)
         except InputError as error:
-            print(f"error: {one_line(str(error))}", file=sys.stderr)
-            return 2
+            refuse(error)
         if options.output != STANDARD_OUTPUT:
             print(f"{made}: {options.output}")
-        return 0
 
     return main
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except (OSError, ValueError):  # there is no such file, or none can have the name
-        return False

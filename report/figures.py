@@ -60,15 +60,12 @@ def folder_of(place: int, scenario: str) -> str:
 def write_figures(
     figures: Mapping[str, tuple[Spec, str]], summary: Summary, folder: Path
 ) -> list[Path]:
-    """Writes <name>.png and <name>.svg of charts into a folder, and returns the .png files.
+    """Writes <name>.png and <name>.svg of charts and returns the .png files; or `NotDrawn`.
 
     Args:
         figures: by name a chart of the page, and which scenario or episode it shows; "" for all.
         summary: of the evaluation.
         folder: made if it is missing.
-
-    Raises:
-        NotDrawn: see there.
     """
     drawn: dict[str, Spec] = {}
     for name, (chart, where) in figures.items():

@@ -1,6 +1,5 @@
 """The Gantt chart of an episode as a PNG: `python -m report.gantt EPISODE`."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -81,11 +80,7 @@ def _bars(timeline: Timeline, edges: np.ndarray) -> pd.DataFrame:
 
 
 def draw_gantt(timeline: Timeline, path: Path) -> None:
-    """Writes `gantt_of` an episode as a .png file, which appears whole or not at all.
-
-    Raises:
-        NotDrawn: see there.
-    """
+    """Writes `gantt_of` an episode as a .png file, whole or not at all; or `NotDrawn`."""
     picture = draw({"gantt": gantt_of(timeline)})["gantt"]["png"]
     with written_whole(path) as temporary:
         temporary.write_bytes(picture)
@@ -100,4 +95,4 @@ main = command(
 )
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

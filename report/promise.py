@@ -35,22 +35,15 @@ SHAPES = {"kept": "circle", "not sure": "diamond", "broken": "cross"}
 
 @dataclass
 class Judged:
-    """One policy in one scenario, "" where nothing is swept.
+    """One policy in one scenario."""
 
-    Attributes:
-        means: of the promised metrics, in the order of the promises.
-        spent: mean of what is minimised.
-        more: that less what the best spends, a mean of paired differences; NaN where nobody is.
-        verdict: the worst of those of the promises.
-    """
-
-    scenario: str
+    scenario: str  # "" where nothing is swept
     policy: str
     kind: Kind
-    means: tuple[Estimate, ...]
-    spent: Estimate
-    more: Estimate
-    verdict: Verdict
+    means: tuple[Estimate, ...]  # of the promised metrics, in the order of the promises
+    spent: Estimate  # mean of what is minimised
+    more: Estimate  # that less what the best spends, paired; NaN where nobody is
+    verdict: Verdict  # the worst of those of the promises
 
     def __str__(self) -> str:
         name = labelled(self.policy, self.kind)
@@ -59,20 +52,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Who keeps the promises where.
-
-    Attributes:
-        minimised: name of a metric.
-        rows: those that keep them first, the cheapest of them on top.
-        best: the cheapest that surely keeps them, references aside; None where there is none.
-    """
+    """Who keeps the promises where."""
 
     promises: tuple[Promise, ...]
-    minimised: str
+    minimised: str  # name of a metric
     metrics: Mapping[str, Metric]
     confidence: float
-    rows: list[Judged]
-    best: Judged | None
+    rows: list[Judged]  # those that keep the promises first, the cheapest of them on top
+    best: Judged | None  # the cheapest that surely keeps them, references aside
 
     @property
     def several(self) -> bool:

@@ -123,4 +123,4 @@ main = command(
 )
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -36,22 +36,15 @@ FEWEST_FOR_INTERVALS = 5
 
 @dataclass(frozen=True)
 class PolicySummary:
-    """One policy in one scenario, "" where nothing is swept.
+    """One policy in one scenario."""
 
-    Attributes:
-        metrics: by name.
-        against: J compared with that of the measure.
-        relative: the difference in J, over the mean J of the measure.
-        speedup: flow time of the first policy over its own, the geometric mean over episodes.
-    """
-
-    scenario: str
+    scenario: str  # "" where nothing is swept
     policy: str
     kind: Kind
-    metrics: dict[str, Distribution]
-    against: Comparison
-    relative: Estimate
-    speedup: Estimate
+    metrics: dict[str, Distribution]  # by name
+    against: Comparison  # J compared with that of the measure
+    relative: Estimate  # the difference in J, over the mean J of the measure
+    speedup: Estimate  # flow time of the first policy over its own, geometric mean over episodes
 
     @property
     def label(self) -> str:
@@ -61,29 +54,17 @@ class PolicySummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """All policies of an evaluation, scenario by scenario, lowest mean J first.
+    """All policies of an evaluation, scenario by scenario, lowest mean J first."""
 
-    Attributes:
-        measure: the policy that all are compared with.
-        first: the policy that speedups are over: the first that was given, but no learned one.
-        kinds: of all policies, lowest mean J over all scenarios first.
-        metrics: those that have a number in any episode, by name, in the order of columns.
-        overall: the rows over all scenarios, which count alike.
-        policies: the rows of every scenario.
-        confidence: of the intervals.
-        results: rows of results.parquet.
-        note: what else the title says.
-    """
-
-    measure: str
-    first: str
-    kinds: dict[str, Kind]
-    metrics: dict[str, Metric]
-    confidence: float
-    results: pd.DataFrame
-    overall: tuple[PolicySummary, ...] = ()
-    policies: tuple[PolicySummary, ...] = ()
-    note: str = ""
+    measure: str  # the policy that all are compared with
+    first: str  # the policy that speedups are over: the first that was given, but no learned one
+    kinds: dict[str, Kind]  # of all policies, lowest mean J over all scenarios first
+    metrics: dict[str, Metric]  # that have a number in any episode, by name, in order of columns
+    confidence: float  # of the intervals
+    results: pd.DataFrame  # rows of results.parquet
+    overall: tuple[PolicySummary, ...] = ()  # the rows over all scenarios, which count alike
+    policies: tuple[PolicySummary, ...] = ()  # the rows of every scenario
+    note: str = ""  # what else the title says
 
     @property
     def title(self) -> str:
@@ -132,7 +113,8 @@ class Summary:
 
     def values(self, metric: str) -> pd.DataFrame:
         """A metric of one scenario with a row a policy and a column an episode of a seed."""
-        return _values(self.results, metric, [row.policy for row in self.policies])
+        episodes = self.results.pivot(index="policy", columns=["seed", "episode"], values=metric)
+        return episodes.loc[[row.policy for row in self.policies]]
 
     @property
     def few(self) -> bool:
@@ -256,12 +238,13 @@ def summarise(results: pd.DataFrame, metrics: Mapping[str, Metric], confidence: 
 def _compared(summary: Summary, results: pd.DataFrame, scenario: str) -> list[PolicySummary]:
     """Every policy of a scenario, lowest mean J first."""
     names, confidence = _by_mean(results, summary.kinds), summary.confidence
-    J = _values(results, RANKED_BY, names)
+    columns = ["seed", "episode"]
+    episodes = results.pivot(index="policy", columns=columns, values=list(summary.metrics))
+    episodes = episodes.loc[list(names)]
+    J, times = episodes[RANKED_BY], episodes["flow_time"]
     measure = J.loc[summary.measure].to_numpy()
-    times = _values(results, "flow_time", names)
     metrics = {
-        metric: distributions(_values(results, metric, names).to_numpy(), confidence)
-        for metric in summary.metrics
+        metric: distributions(episodes[metric].to_numpy(), confidence) for metric in summary.metrics
     }
     rows = []
     for index, name in enumerate(names):
@@ -279,12 +262,6 @@ def _by_mean(results: pd.DataFrame, names: Iterable[str]) -> tuple[str, ...]:
     """Policies, lowest mean J first; equal ones stay in order."""
     means = results.groupby("policy")[RANKED_BY].mean()
     return tuple(sorted(names, key=means.__getitem__))
-
-
-def _values(results: pd.DataFrame, metric: str, names: Sequence[str]) -> pd.DataFrame:
-    """A metric of one scenario with a row a policy and a column an episode of a seed."""
-    table = results.pivot(index="policy", columns=["seed", "episode"], values=metric)
-    return table.loc[list(names)]
 
 
 def labelled(policy: str, kind: Kind) -> str:

@@ -36,7 +36,6 @@ def summary_table(summary: Summary, width: int) -> Group:
     Of several scenarios each has a block of rows below its name.
 
     Args:
-        summary: of an evaluation.
         width: characters of the terminal; the last columns are left out until the table fits, and
             then the interval of J.
     """

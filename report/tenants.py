@@ -62,13 +62,7 @@ def labels_of(workload: Mapping[str, Any], recordings: Iterable[Path]) -> dict[s
 
 
 def labels(shares: Mapping[str, float]) -> dict[str, str]:
-    """What charts call every tenant: of more than `NAMED`, the smallest ones are `OTHERS`.
-
-    The largest come first.
-
-    Args:
-        shares: of the workflows or of their work, by tenant.
-    """
+    """What charts call every tenant, the largest first; from `NAMED` on they are `OTHERS`."""
     largest = sorted(shares, key=lambda tenant: -shares[tenant])
     return {tenant: tenant if place < NAMED else OTHERS for place, tenant in enumerate(largest)}
 

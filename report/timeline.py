@@ -5,14 +5,12 @@ The one source of the page, the Gantt picture and the trace, whatever the world 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from env.base.errors import located
-from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import CONDITIONS
 from env.sim.episode.replay import played
@@ -21,7 +19,7 @@ from env.sim.state.history import CONDITION, WarmPeriod, leases_of, warm_periods
 from env.sim.state.records import IN_SERVICE, KILLED
 from env.sim.view.hardware import NumaNode
 from env.sim.view.raw_env import RawEnv
-from evaluation.shares import Shares, shares_of
+from evaluation.shares import shares_of
 
 
 class Phase(NamedTuple):
@@ -42,36 +40,28 @@ PHASES = (
 )
 
 
-@dataclass(frozen=True)
-class NodeUse:
-    """A NUMA node over time: value k of an array holds from time k to time k + 1.
+class NodeUse(NamedTuple):
+    """A NUMA node over time: value k of an array holds from time k to time k + 1."""
 
-    Attributes:
-        server, node_id: what people call its server, and which node of that it is.
-        lanes: rows that its containers need, 0 if none ran there.
-        computing_capacity: operations per second of all its cores.
-        times: (K,) seconds, from 0 to its last completion.
-        cpu: (K,) speed of all running containers / computing capacity.
-        memory: (K,) memory given / memory of the node; above 1 when over-committed.
-        cpu_of: (K,) part of `cpu` by the label of tenants.
-    """
-
-    server: str
-    node_id: int
-    lanes: int
-    computing_capacity: int
-    times: np.ndarray
-    cpu: np.ndarray
-    memory: np.ndarray
-    cpu_of: Mapping[str, np.ndarray]
+    server: str  # what people call its server
+    node_id: int  # which node of that it is
+    lanes: int  # rows that its containers need, 0 if none ran there
+    computing_capacity: int  # operations per second of all its cores
+    times: np.ndarray  # (K,) seconds, from 0 to its last completion
+    cpu: np.ndarray  # (K,) speed of all running containers / computing capacity
+    memory: np.ndarray  # (K,) memory given / memory of the node; above 1 when over-committed
+    cpu_of: Mapping[str, np.ndarray]  # (K,) part of `cpu` by the label of tenants
 
 
-@dataclass(frozen=True)
 class Timeline:
     """A finished episode. Nodes have the numbers of `nodes`, times are seconds.
 
+    Args:
+        env: a finished `RawEnv(..., record=True)`, with no workflow recycled.
+        name: of the episode.
+        label_of: what charts call tenants, whose use of CPU is told apart by these labels.
+
     Attributes:
-        name: of the episode file.
         end: when the last workflow ends.
         containers: from `containers_of`, with their lanes.
         warm: idle containers: node, lane, begin, end.
@@ -85,17 +75,19 @@ class Timeline:
         shares: what tenants with tickets got; None where nobody waits centrally or holds tickets.
     """
 
-    name: str
-    end: float
-    containers: pd.DataFrame
-    warm: pd.DataFrame
-    leases: pd.DataFrame
-    outages: pd.DataFrame
-    nodes: tuple[NodeUse, ...]
-    flow_times: np.ndarray
-    tenants: tuple[str, ...]
-    templates: tuple[WorkflowTemplate, ...]
-    shares: Shares | None
+    def __init__(self, env: RawEnv, name: str, label_of: Mapping[str, str] | None = None) -> None:
+        self.name, self.end, self.tenants = name, env.time, env.tenants
+        self.templates = tuple(workflow.template for workflow in env.workload.workflows)
+        self.shares = shares_of(env)
+        ends = env.state.workflows["completion_time"][env.state.slot_of]
+        self.flow_times = ends - np.array(env.arrival_times)
+        self.leases, self.outages = _leases(env), _outages(env)
+        self.containers, self.warm = containers_of(env), _warm(env)
+        label_of = label_of or {}
+        labels = list(dict.fromkeys(label_of.values())) if env.tenants else []
+        owners = np.array([labels.index(label_of[tenant]) for tenant in env.tenants if labels], int)
+        nodes = range(len(env.state.nodes))
+        self.nodes = tuple(self._node(env, index, owners, labels) for index in nodes)
 
     def function_label(self, wf_id: int, fn_id: int) -> str:
         """What people call a function of a workflow: its number, and its name if it has one."""
@@ -117,68 +109,37 @@ class Timeline:
         count = pd.concat(steps).groupby(level=0).sum().cumsum()
         return count.index.to_numpy(), count.to_numpy()
 
+    def _node(self, env: RawEnv, index: int, owners: np.ndarray, labels: Sequence[str]) -> NodeUse:
+        """One of `nodes`; what ran and was warm there gets its lanes.
 
-def read_timeline(
-    path: str | os.PathLike[str], label_of: Mapping[str, str] | None = None
-) -> Timeline:
-    """Replays an episode file, see `timeline_of`.
-
-    Raises:
-        InputError: one line with the file and what is wrong with it.
-    """
-    episode = read_episode(path)
-    with located(str(path)):
-        return timeline_of(played(episode), episode.name, label_of)
-
-
-def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = None) -> Timeline:
-    """What happened in a finished `RawEnv(..., record=True)`.
-
-    Args:
-        env: with no workflow recycled.
-        name: of the episode.
-        label_of: what charts call tenants, whose use of CPU is told apart by these labels.
-    """
-    containers, end = containers_of(env), env.time
-    warm = pd.DataFrame(warm_periods_of(env.history), columns=WarmPeriod._fields).assign(lane=0)
-    warm["end"] = warm["end"].clip(upper=end)
-    warm = warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
-    label_of = label_of or {}
-    labels = list(dict.fromkeys(label_of.values())) if env.tenants else []
-    owners = np.array([labels.index(label_of[tenant]) for tenant in env.tenants if labels], int)
-    nodes = []
-    for index in range(len(env.state.nodes)):
+        Args:
+            env, index: where it is.
+            owners: by workflow, the index of its tenant's label, where there are `labels`.
+        """
         server, server_id, node_id = env.place_of(index)
         node = env.cluster.servers[server][server_id].numa_nodes[node_id]
+        containers, warm = self.containers, self.warm
         mine, idle = containers["node"] == index, warm["node"] == index
         lanes, count = _lanes(
             np.concatenate([containers.loc[mine, "submission_time"], warm.loc[idle, "begin"]]),
             np.concatenate([containers.loc[mine, "completion_time"], warm.loc[idle, "end"]]),
         )
         containers.loc[mine, "lane"], warm.loc[idle, "lane"] = np.split(lanes, [mine.sum()])
-        nodes.append(
-            NodeUse(
-                f"{server} {server_id}",
-                node_id,
-                count,
-                node.computing_capacity,
-                *_use(node, containers[mine].to_records(), owners, labels),
-            )
-        )
-    ends = env.state.workflows["completion_time"][env.state.slot_of]
-    return Timeline(
-        name,
-        end,
-        containers,
-        warm,
-        leases=_leases(env, end),
-        outages=_outages(env, end),
-        nodes=tuple(nodes),
-        flow_times=ends - np.array(env.arrival_times),
-        tenants=env.tenants,
-        templates=tuple(workflow.template for workflow in env.workload.workflows),
-        shares=shares_of(env),
-    )
+        use = _use(node, containers[mine].to_records(), owners, labels)
+        return NodeUse(f"{server} {server_id}", node_id, count, node.computing_capacity, *use)
+
+
+def read_timeline(
+    path: str | os.PathLike[str], label_of: Mapping[str, str] | None = None
+) -> Timeline:
+    """Replays an episode file, see `Timeline`.
+
+    Raises:
+        InputError: one line with the file and what is wrong with it.
+    """
+    episode = read_episode(path)
+    with located(str(path)):
+        return Timeline(played(episode), episode.name, label_of)
 
 
 def mean_over(times: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -236,22 +197,29 @@ def containers_of(env: RawEnv) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _leases(env: RawEnv, end: float) -> pd.DataFrame:
+def _warm(env: RawEnv) -> pd.DataFrame:
+    """See `Timeline`; the lanes are 0."""
+    warm = pd.DataFrame(warm_periods_of(env.history), columns=WarmPeriod._fields).assign(lane=0)
+    warm["end"] = warm["end"].clip(upper=env.time)
+    return warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
+
+
+def _leases(env: RawEnv) -> pd.DataFrame:
     """See `Timeline`; where no lease ends, servers are up until the end of the episode."""
     columns = ("server", "begin", "end", "rent")
     leases = pd.DataFrame(leases_of(env.history), columns=columns)
     if env.rules.lease.kind == "always":
-        leases["end"] = leases["end"].clip(upper=end)
+        leases["end"] = leases["end"].clip(upper=env.time)
     servers = env.state.servers[leases.pop("server").astype(int)]
     return leases.assign(node=servers["first_node"], nodes=servers["node_count"])
 
 
-def _outages(env: RawEnv, end: float) -> pd.DataFrame:
+def _outages(env: RawEnv) -> pd.DataFrame:
     """See `Timeline`; the last one of a server may last until the end of the episode."""
     rows = env.history[env.history["kind"] == CONDITION]
     changes = pd.DataFrame({"server": rows["node"], "begin": rows["time"]})
     changes["condition"] = [CONDITIONS[condition] for condition in rows["flag"]]
-    changes["end"] = changes.groupby("server")["begin"].shift(-1).fillna(end)
+    changes["end"] = changes.groupby("server")["begin"].shift(-1).fillna(env.time)
     servers = env.state.servers[changes.pop("server").astype(int)]
     changes = changes.assign(node=servers["first_node"], nodes=servers["node_count"])
     return changes[changes["condition"] != CONDITIONS[IN_SERVICE]]
@@ -260,13 +228,7 @@ def _outages(env: RawEnv, end: float) -> pd.DataFrame:
 def _use(
     node: NumaNode, containers: np.recarray, owners: np.ndarray, labels: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """times, CPU, memory and CPU by label of a node, see `NodeUse`.
-
-    Args:
-        node: of the cluster.
-        containers: that ran there.
-        owners: by workflow, the index of its tenant's label, where there are `labels`.
-    """
+    """times, CPU, memory and CPU by label of a node, see `NodeUse`; containers that ran there."""
     starts, ends = containers["start_time"], containers["completion_time"]
     times = np.unique(np.concatenate([[0.0], starts, ends]))
     cpu, memory = np.zeros(len(times)), np.zeros(len(times))

@@ -4,8 +4,7 @@ The JSON of the Trace Event Format: a process a server, a thread a NUMA node, co
 """
 
 import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +75,9 @@ def write_trace(timeline: Timeline, path: Path) -> None:
 
 def _slices(
     process: int, thread: int, container: Mapping[str, Any], timeline: Timeline
-) -> Iterator[Event]:
+) -> list[Event]:
     """The container, then its phases."""
     wf_id, fn_id = container["wf_id"], container["fn_id"]
-    begin, end = container[PHASES[0].begin], container[PHASES[-1].end]
     args = {
         "operations": container["computation"],
         "memory required (MB)": container["memory_req"],
@@ -89,12 +87,12 @@ def _slices(
     if timeline.tenants:
         args["tenant"] = timeline.tenants[wf_id]
     workflow, function = timeline.workflow_label(wf_id), timeline.function_label(wf_id, fn_id)
-    name = f"workflow {workflow} function {function}"
-    yield _slice(process, thread, "container", begin, end) | {"name": name, "args": args}
-    for phase in PHASES:
-        part = _slice(process, thread, phase.name, container[phase.begin], container[phase.end])
-        if part["dur"] > 0:
-            yield part
+    called = {"name": f"workflow {workflow} function {function}", "args": args}
+    whole, *parts = (
+        _slice(process, thread, name, container[begin], container[end])
+        for name, begin, end in (("container", PHASES[0].begin, PHASES[-1].end), *PHASES)
+    )
+    return [whole | called, *(part for part in parts if part["dur"] > 0)]
 
 
 def _slice(process: int, thread: int, name: str, begin: float, end: float) -> Event:
@@ -138,4 +136,4 @@ main = command(
 )
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

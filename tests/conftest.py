@@ -56,7 +56,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes no figures, which take seconds."""
-    monkeypatch.setattr("report.page.write_figures", lambda *figures: [])
+    monkeypatch.setattr("report.files.write_figures", lambda *figures: [])
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def in_process(
         figures: bool = False,
     ) -> Command:
         if name == "evaluate" and not figures:
-            monkeypatch.setattr("report.page.write_figures", lambda *figures: [])
+            monkeypatch.setattr("report.files.write_figures", lambda *figures: [])
 
         def call(*overrides: str) -> Done:
             monkeypatch.setattr(sys, "argv", [f"{name}.py", *overrides])

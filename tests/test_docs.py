@@ -40,7 +40,7 @@ from tests.commands import NoWeights
 from tests.env.small import functions
 from tests.env.worlds import TINY, composed, world
 from tests.episodes import end
-from tests.report.recorded import finished_evaluation
+from tests.report.evaluations import finished_evaluation
 
 README = PROJECT / "README.md"
 PAGES = [README, *sorted((PROJECT / "docs").glob("**/*.md"))]

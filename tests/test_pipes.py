@@ -10,7 +10,7 @@ import pytest
 
 from run.command import PROJECT
 from tests.env.worlds import TINY
-from tests.report.recorded import finished_evaluation
+from tests.report.evaluations import finished_evaluation
 
 GOLDEN = PROJECT / "tests" / "golden" / "06_small_random_graph.json"
 LEFT = (141, -13, 1)

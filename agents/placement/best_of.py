@@ -8,7 +8,7 @@ from pydantic import Field
 from agents.placement.greedy_objective import WeightsByObjective, greedy_choice
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
-from env.score.greedy_play import Forks
+from env.score.greedy_score import Forks
 
 
 class BestOf(PlacementRule):

@@ -7,8 +7,7 @@ import numpy as np
 from agents.placement.greedy_objective import greedy_choice
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
-from env.score.greedy_play import Forks
-from env.score.greedy_score import ScoreWeights
+from env.score.greedy_score import Forks, ScoreWeights
 
 
 class Rollout(PlacementRule):

@@ -19,7 +19,7 @@ from env.learn.actions import LARGEST_SEED, MOST_ENVIRONMENTS, whole_number
 from env.learn.decisions import Decisions, applying, look
 from env.learn.kind import Kind, Turn
 from env.learn.world import World
-from env.score.greedy_play import trace_greedy
+from env.score.greedy_score import trace_greedy
 from env.score.metrics import episode_metrics
 from env.score.reward import cheapest_cost, ideal
 from env.sim.assembly.build import arriving, build

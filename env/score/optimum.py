@@ -75,13 +75,10 @@ def _bound(env: RawEnv, objective: Objective) -> float:
     templates = state.templates[workflows["template"]]
     fastest = state.nodes["single_core_speed"].max() / cluster["single_core_speed"]
     ends = np.where(np.isnan(workflows["completion_time"]), env.time, workflows["completion_time"])
-    position = {wf_id: index for index, wf_id in enumerate(workflows["wf_id"])}
-    for wf_id, fn_id in zip(queue["major"], queue["minor"], strict=True):
-        index = position[wf_id]
-        declared = templates["first_function"][index] + fn_id
-        kind = state.template_functions[declared]
-        left = kind["best_time" if kind["conditional"] else "upward_rank"] / fastest
-        ends[index] = max(ends[index], env.time + left)
+    waiting = np.argmax(workflows["wf_id"] == queue["major"][:, None], axis=1)
+    kinds = state.template_functions[templates["first_function"][waiting] + queue["minor"]]
+    left = np.where(kinds["conditional"], kinds["best_time"], kinds["upward_rank"]) / fastest
+    np.maximum.at(ends, waiting, env.time + left)
     flow_times = ends - workflows["arrival_time"]
     slowdown = flow_times / templates["critical_path"]
     time = objective.time_weight * slowdown.sum() / len(state.slot_of)

@@ -17,28 +17,20 @@ from env.sim.declared.workflow_template import WorkflowTemplate
 from env.workloads.generator import WorkloadGenerator
 from env.workloads.source import workload_source
 from evaluation.contest import Row
-from evaluation.episode_metrics import SHARES, all_metrics
-from evaluation.fingerprint import fingerprint
-from evaluation.results import COLUMNS, ResultsWriter, check_resume, read_results, read_run
+from evaluation.evaluation_run import fingerprint
+from evaluation.results import COLUMNS, ResultsWriter, check_resume, read_results
 from tests.env.worlds import world
-from tests.report.evaluations import run_of, workload_of
+from tests.report.evaluations import metrics_of_rows, result, run_of, workload_of
 
-MADE = all_metrics((2.0,), 100.0)
+MADE = metrics_of_rows()
 KNOWN = {("a", "", 0, 0)}
 """Keys of rows that a resumed evaluation can have."""
 
 
 def row_of(policy: str, episode: int, value: float, scenario: str = "") -> Row:
     """A row whose metrics all have one value."""
-    return Row(
-        policy=policy,
-        kind="baseline",
-        scenario=scenario,
-        seed=0,
-        episode=episode,
-        flow_time_quantiles=[value] * len(SHARES),
-        metrics=dict.fromkeys(MADE, value),
-    )
+    columns = result(policy, episode, value, scenario=scenario)
+    return Row(metrics={name: columns.pop(name) for name in MADE}, **columns)
 
 
 def keys(*policies: str, episodes: int = 3) -> list[tuple[str, str, int, int]]:
@@ -61,7 +53,7 @@ def test_rows_and_their_units(tmp_path: Path) -> None:
     rows = list(zip(table["policy"], table["seed"], table["episode"], table["J"], strict=True))
     # In the order in which they were asked for, whoever came first.
     assert rows == [("b", 0, 0, 3.0), ("a", 0, 0, 1.0), ("b", 0, 1, 5.0), ("a", 0, 1, 2.0)]
-    assert table["flow_time_quantiles"].map(list).tolist()[0] == [3.0] * len(SHARES)
+    assert table["flow_time_quantiles"].map(list).tolist()[0] == [1.5] * 100 + [4.5] * 100
     rent = pq.read_schema(tmp_path / "results.parquet").field("rent").metadata
     assert (rent[b"unit"], rent[b"better"]) == (b"USD", b"lower")
     assert not (tmp_path / "unfinished.jsonl").exists()
@@ -149,12 +141,6 @@ def test_a_table_without_its_columns_is_not_resumed(tmp_path: Path) -> None:
     finished(tmp_path, {"a": [1]}).drop(columns="seed").to_parquet(tmp_path / "results.parquet")
     with pytest.raises(InputError, match=r"results\.parquet: column 'seed' is missing"):
         check_resume(tmp_path, run_of(), MADE, KNOWN)
-
-
-def test_a_run_file_of_another_format_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"format": 2}')
-    with pytest.raises(InputError, match=r"run\.json"):
-        read_run(tmp_path, "compare")
 
 
 def test_a_fingerprint_sees_every_number_that_arrives() -> None:

@@ -15,8 +15,16 @@ from evaluation.shares import shares_of
 from report.charts import pareto
 from tests.episodes import written
 from tests.recorded_worlds import shared
-from tests.report.evaluations import SCENARIOS, finished, result, run_of, write_page, write_results
-from tests.report.recorded import finished_evaluation, write_training
+from tests.report.evaluations import (
+    SCENARIOS,
+    finished,
+    finished_evaluation,
+    result,
+    run_of,
+    write_page,
+    write_results,
+    write_training,
+)
 
 CHROMIUM = shutil.which("chromium")
 SECONDS = 60_000

@@ -91,11 +91,11 @@ def test_other_episodes_are_refused(
 
 
 DAMAGED: dict[str, tuple[Damage, str]] = {
+    "another format": (with_run(lambda run: run.update(format=2)), "run.json: format: "),
     "no cluster": (
         with_run(lambda run: run["config"].pop("cluster")),
         "run.json: config.cluster: missing",
     ),
-    "no J": (with_rows(lambda rows: rows.drop(columns="J")), "column 'J' is missing"),
     "words": (
         with_rows(lambda rows: rows.assign(J="x")),
         "Failed to parse string: 'x' as a scalar of type double",

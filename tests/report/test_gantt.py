@@ -33,7 +33,7 @@ def pixels_of(picture: np.ndarray, colour: str) -> int:
 def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
     """Four workflows; two containers wait for a cold start, two for memory, none for data."""
     target = tmp_path / "gantt.png"
-    assert main([str(MEMORY_WAITING), "-o", str(target)]) == 0
+    main([str(MEMORY_WAITING), "-o", str(target)])
     picture = np.asarray(Image.open(target))
     legend = {name: pixels_of(picture[-60:], colour) for name, colour in palette.PHASES.items()}
     drawn = {name: pixels_of(picture[:-60], colour) for name, colour in palette.PHASES.items()}
@@ -48,7 +48,7 @@ def test_every_phase_and_workflow_is_there(tmp_path: Path) -> None:
 def test_a_world_with_a_queue_and_warm_containers(tmp_path: Path) -> None:
     target = tmp_path / "gantt.png"
     episode = written(world("rr", keep_alive="fixed"), tmp_path / "episode.json")
-    assert main([str(episode), "-o", str(target)]) == 0
+    main([str(episode), "-o", str(target)])
     picture = np.asarray(Image.open(target))
     for colour in (palette.WARM, *palette.PHASES.values()):
         assert pixels_of(picture[-60:], colour) > 100
@@ -64,7 +64,7 @@ def test_servers_that_drain_and_go_down_and_who_is_killed(tmp_path: Path) -> Non
     )
     env = played(begun([0.0, 0.0], [DIAMOND] * 2, CLUSTER, record=True, rules=failing))
     target = tmp_path / "gantt.png"
-    assert main([str(written(env, tmp_path / "episode.json")), "-o", str(target)]) == 0
+    main([str(written(env, tmp_path / "episode.json")), "-o", str(target)])
     picture = np.asarray(Image.open(target))
     for name, least in (("draining", 1000), ("down", 1000), ("killed", 100)):
         assert pixels_of(picture[:-90], palette.CHANGES[name]) > least
@@ -76,7 +76,7 @@ def test_odd_names_are_shown_and_say_nothing(
     document = json.loads(MEMORY_WAITING.read_text())
     for name in ("$x_{$", "\x1b[31m\n" * 1000, "\N{GRINNING FACE} \u4e2d"):
         (tmp_path / "odd.json").write_text(json.dumps({**document, "name": name}))
-        assert main([str(tmp_path / "odd.json"), "-o", str(tmp_path / "gantt.png")]) == 0
+        main([str(tmp_path / "odd.json"), "-o", str(tmp_path / "gantt.png")])
     assert capsys.readouterr().err == "" and not recwarn.list
 
 
@@ -93,7 +93,8 @@ def test_the_episode_and_a_device_are_not_overwritten(
         (pipe, "not a regular file"),
         (tmp_path, "cannot be written: Is a directory"),
     ):
-        assert main([str(episode), "-o", str(target)]) == 2
+        with pytest.raises(SystemExit, match="2"):
+            main([str(episode), "-o", str(target)])
         error = capsys.readouterr().err
         assert says in error and error.count("\n") == 1
     assert episode.read_bytes() == MEMORY_WAITING.read_bytes() and pipe.is_fifo()

@@ -15,15 +15,17 @@ import pandas as pd
 import pytest
 from rich.table import Table
 
-from report import page
+from report import files
 from report.charts import pareto
 from report.files import write_files
 from report.summary import wrapped
 from report.world import calm, world
-from tests.report import recorded
+from tests.report import evaluations
 from tests.report.evaluations import (
+    POLICIES,
     SCENARIOS,
     finished,
+    finished_evaluation,
     result,
     rows_of,
     run_of,
@@ -32,7 +34,6 @@ from tests.report.evaluations import (
     write_page,
     write_results,
 )
-from tests.report.recorded import POLICIES, finished_evaluation
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +56,13 @@ def test_it_says_what_was_run(folder: Path) -> None:
     run = json.loads((folder / "run.json").read_text())
     run["config"]["note"] = "</script><b>bold</b>"
     run["commit"] = "0123456789ab"
+    run["samples"] = {"rare": "12 of 90 functions"}
     (folder / "run.json").write_text(json.dumps(run))
     text = write_page(folder).read_text()
     for shown in ("python evaluate.py", run["commit"], f"numpy {np.__version__}"):
         assert shown in text
     assert "confidence: 0.95" in text and "with 4 NUMA nodes and 40 cores cost" in text
-    assert "<b>bold</b>" not in text
-
-
-def test_nothing_is_fetched_from_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page around the library; test_browser.py sees what both ask the network for."""
-    monkeypatch.setattr(page, "library", lambda: "")
-    text = write_page(folder).read_text()
-    assert not re.search(r"""<(script|link|img|iframe)[^>]+(src|href)=["'](?!data:)""", text)
-    assert "http" not in text and "@import" not in text
+    assert "<b>bold</b>" not in text and "<strong>rare</strong>: 12 of 90 functions" in text
 
 
 def test_all_policies_and_recordings_are_there(tmp_path: Path) -> None:
@@ -108,7 +102,7 @@ def test_carbon_has_an_axis_where_it_is_known(
 ) -> None:
     for shown in (">Time against carbon</h2>", "<th>carbon (gCO2e)</th>"):
         assert shown in write_page(folder).read_text()
-    monkeypatch.setattr(recorded, "CLUSTER", replace(recorded.CLUSTER, power=None))
+    monkeypatch.setattr(evaluations, "HARDWARE", replace(evaluations.HARDWARE, power=None))
     text = write_page(finished_evaluation(tmp_path / "run", episodes=1)).read_text()
     assert ">Time against cost</h2>" in text
     assert "Time against carbon" not in text and "<th>carbon" not in text
@@ -116,7 +110,7 @@ def test_carbon_has_an_axis_where_it_is_known(
 
 def test_utilisation_is_averaged_over_time() -> None:
     """Half used from 0 to 2 s, fully to 3 s, idle from then on; bins of 2 s."""
-    use = page.percent_over(
+    use = files.percent_over(
         np.array([0.0, 2.0, 3.0]), np.array([0.5, 1.0, 0.0]), np.array([0.0, 2.0, 4.0, 6.0])
     )
     assert use == [50, 50, 0]
@@ -162,11 +156,6 @@ def test_parts_and_deadlines_where_they_are_known(tmp_path: Path) -> None:
     assert dict(zip(met["deadline"], met["mean"], strict=True)) == {2.0: 0.5, 5.0: 1.0}
     for heading in ("Time against cost", "Cold starts of servers", "Against what was swept"):
         assert f">{heading}</h" not in text
-
-
-def test_what_was_drawn_of_a_trace_is_said(tmp_path: Path) -> None:
-    finished(tmp_path, {"a": [1.0]}, run=run_of(samples={"rare": "12 of 90 functions"}))
-    assert "<strong>rare</strong>: 12 of 90 functions" in write_page(tmp_path).read_text()
 
 
 def test_every_scenario_has_its_charts_and_tables(tmp_path: Path) -> None:

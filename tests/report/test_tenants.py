@@ -9,10 +9,9 @@ from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from report import palette
 from report.tenants import OTHERS, capacity_used, colours, labels
-from report.timeline import Timeline, mean_over, timeline_of
+from report.timeline import Timeline, mean_over
 from tests.episodes import begun
-from tests.report.evaluations import rows_of, settings_in, write_page
-from tests.report.recorded import finished_evaluation, played
+from tests.report.evaluations import finished_evaluation, played, rows_of, settings_in, write_page
 
 EDGES = np.array([0.0, 5.0, 10.0])
 
@@ -31,7 +30,7 @@ def shared_node(**label_of: str) -> Timeline:
     env = begun([0.0, 0.0], workflows, cluster, record=True, tenants=["a", "b"])
     env.step("box", 0, 0, 1024)
     env.step("box", 0, 0, 512)
-    return timeline_of(env, "shared", label_of)
+    return Timeline(env, "shared", label_of)
 
 
 def test_tenants_share_a_node_by_the_speed_of_what_runs() -> None:
@@ -53,7 +52,7 @@ def test_small_tenants_are_together() -> None:
 @pytest.mark.parametrize("policy", range(2))
 def test_tenants_together_use_what_is_used(policy: int) -> None:
     env = played(policy, 0, 5, 6, 40.0, ["a", "b", "c"])
-    timeline = timeline_of(env, "several", labels({"a": 1.0, "b": 1.0, "c": 1.0}))
+    timeline = Timeline(env, "several", labels({"a": 1.0, "b": 1.0, "c": 1.0}))
     edges = np.linspace(0.0, timeline.end, 30)
     used = capacity_used(timeline, edges)
     capacities = np.array([node.computing_capacity for node in timeline.nodes])

@@ -54,7 +54,7 @@ def test_by_hand(tmp_path: Path) -> None:
     assert_sound(read_episode(written(env, tmp_path / "failure.json")))
     leases = read_timeline(tmp_path / "failure.json").leases
     assert leases["end"].tolist()[0] == 70.0
-    assert gantt.main([str(tmp_path / "failure.json"), "-o", str(tmp_path / "gantt.png")]) == 0
+    gantt.main([str(tmp_path / "failure.json"), "-o", str(tmp_path / "gantt.png")])
 
 
 @pytest.mark.parametrize("order", ["fcfs", None])

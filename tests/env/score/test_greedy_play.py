@@ -8,8 +8,7 @@ import pytest
 from agents.baseline import make_baselines
 from agents.scheduler import play
 from env.base.errors import InputError
-from env.score.greedy_play import Forks, buffers_of, play_greedy, trace_greedy
-from env.score.greedy_score import ScoreWeights
+from env.score.greedy_score import Forks, ScoreWeights, buffers_of, play_greedy, trace_greedy
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost
 from env.sim.declared.episode import Episode, EpisodeWorkload

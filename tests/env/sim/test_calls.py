@@ -9,8 +9,7 @@ import pytest
 from agents.baseline import make_baselines
 from agents.order.fcfs import Fcfs
 from agents.scheduler import play
-from env.score.greedy_play import Forks
-from env.score.greedy_score import ScoreWeights
+from env.score.greedy_score import Forks, ScoreWeights
 from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.score.optimum import optimum
