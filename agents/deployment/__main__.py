@@ -16,10 +16,9 @@ from hydra import initialize_config_dir
 from pydantic import Field
 
 from agents.deployment import solvers
-from agents.deployment.inputs import Inputs
+from agents.deployment.inputs import DeploymentSettings, Inputs
 from agents.deployment.plan import DeploymentPlan, daily_plan, write_plan
 from agents.deployment.problem import Solver
-from agents.deployment.settings import DeploymentSettings
 from agents.rule_kinds import in_folder
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves

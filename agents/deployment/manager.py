@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from agents.deployment.in_cluster import InCluster, forecast
-from agents.deployment.inputs import HOURS
+from agents.deployment.inputs import HOURS, DeploymentSettings
 from agents.deployment.plan import DeploymentPlan, daily_plan
 from agents.deployment.problem import Solver
-from agents.deployment.settings import DeploymentSettings
 from env.base.schema import validated
 from env.sim.declared.power import MB_PER_GB
 from env.sim.declared.workflow_template import WorkflowTemplate

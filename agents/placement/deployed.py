@@ -10,11 +10,10 @@ from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from agents.deployment import solvers
 from agents.deployment.in_cluster import nodes_of
-from agents.deployment.inputs import HOURS
+from agents.deployment.inputs import HOURS, DeploymentSettings
 from agents.deployment.manager import DeploymentManager
 from agents.deployment.plan import DeploymentPlan, read_plan
 from agents.deployment.problem import Solver
-from agents.deployment.settings import DeploymentSettings
 from agents.rule_kinds import PlacementRule, in_folder
 from agents.scheduler import Decision
 from env.base.errors import InputError
