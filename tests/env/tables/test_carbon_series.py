@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from env.base.errors import InputError
-from env.tables.carbon_series import hours_from, read_carbon
+from env.tables.collectors.carbon import hours_from, read_carbon
 
 DAY = np.datetime64("2023-03-26T00")
 
