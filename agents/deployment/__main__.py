@@ -27,8 +27,7 @@ from env.tables.tables import Tables
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.code.analysis import read_code
 from env.workloads.code.configuration import read_configuration
-from env.workloads.code.logical import logical_dag
-from env.workloads.code.workflow_file import workflow_file
+from env.workloads.code.logical import logical_dag, workflow_file
 from env.workloads.inline import InlineEntry, inline_graph
 from run.command import CONF, refuse
 from run.composing import composed, plain

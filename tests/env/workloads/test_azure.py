@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from env.workloads.traces.azure import Azure2019, Azure2021
-from env.workloads.traces.trace_recording import MinuteCounts, Recording, SingleInvocations
+from env.workloads.traces.trace import MinuteCounts, Recording, SingleInvocations
 from tests.documents import refused_in_a_line
 
 MIN_DURATION = 0.001
