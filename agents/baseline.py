@@ -68,15 +68,13 @@ def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
     With `funded` those by which tenants take turns, too; none of those that need regions.
     """
     configs = {name: _config(name) for name in _names()}
-    orders = {
-        name: each.order
-        for name, each in configs.items()
-        if each.scaling is None and not each.placement.needs_regions
-    }
     return [
         name
-        for name, order in orders.items()
-        if isinstance(order, Submission) != queued and (funded or not isinstance(order, InTurn))
+        for name, each in configs.items()
+        if each.scaling is None
+        and not each.placement.needs_regions
+        and isinstance(each.order, Submission) != queued
+        and (funded or not isinstance(each.order, InTurn))
     ]
 
 

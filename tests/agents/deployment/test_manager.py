@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.deployment.in_cluster import InCluster, forecast
-from agents.deployment.manager import DeploymentManager, solves_a_day
+from agents.deployment.manager import DeploymentManager, InCluster, forecast, solves_a_day
 from agents.deployment.solvers.fine import Fine
 from env.base.errors import InputError
 from env.score.metrics import FinishedEpisode
