@@ -139,6 +139,5 @@ def test_other_intensities_are_news() -> None:
     regions = []
     for time in (2 * HOUR, DAY + 2 * HOUR - 1, DAY + 2 * HOUR):
         plan = loop.plan_at(time)
-        assert plan is not None
         regions.append(plan.instances(2, 1.0)["0"])
     assert regions == [AWAY, AWAY, HOME]

@@ -23,7 +23,6 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.episode import EpisodeWorkload
 from env.sim.view.raw_env import RawEnv
-from env.workloads.generator import WorkloadGenerator
 from tests.env.learn.test_actions import refused
 from tests.env.learn.test_batch import random_actions
 from tests.env.learn.test_tenant_agents import Act, chain, played
@@ -237,7 +236,6 @@ def test_the_actions_for_a_row_choose_it(name: str) -> None:
     environment = ServerlessEnv(world(*TINY, f"agents={name}"))
     environment.reset(seed=3)
     random = np.random.default_rng(0)
-    assert environment.raw_env is not None
     env, layout = environment.raw_env.fork(), environment.layout
     decisions = Decisions.of(layout, env.state)
     (kind,) = layout.kinds
@@ -278,7 +276,6 @@ def test_copies_are_asked_as_the_original() -> None:
 
 def test_a_given_workload_is_played() -> None:
     env = retiring()
-    assert isinstance(env.world.generator, WorkloadGenerator)
     seen, _ = env.reset(options={"workload": env.world.generator.evaluation_episode(0)})
     assert list(seen) == ["retire"]
 

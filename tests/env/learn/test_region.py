@@ -56,7 +56,6 @@ def asking(
 
 def seen(env: RawEnv) -> list[dict[str, float]]:
     """The features of the regions, but for those that are 0."""
-    assert env.question is not None
     rows = [dict(zip(FEATURES, row.tolist(), strict=True)) for row in env.question.rows]
     return [{name: value for name, value in row.items() if value} for row in rows]
 

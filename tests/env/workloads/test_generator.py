@@ -111,7 +111,6 @@ def test_what_an_image_needs_does_not_tell_what_will_arrive() -> None:
             mine.evaluation_episode(index),
             mine.training_episode(training_seed(0, 0, 0, index)),
         ):
-            assert episode.images is not None
             assert episode.images.memory.tolist() == [700]
             arrived.add(episode.templates[0].name)
     assert len(arrived) == 2
@@ -142,7 +141,6 @@ def test_tickets_become_rights() -> None:
         },
         currencies={"lab": {"tickets": 600}},
     )
-    assert config.funding is not None
     values = config.funding.rights().values()
     assert {name: float(value) for name, value in values.items()} == {"a": 400, "b": 400, "c": 200}
     assert workload(tenants={"a": 1.0}).funding is None
@@ -222,7 +220,6 @@ def test_owners_of_a_trace_are_tenants(tmp_path: Path, fixtures: Path, kind: str
     assert short.items() <= owners.items()
     assert set(short.values()) == set(owners.values())
     episode = sample.episode(1_000_000)
-    assert episode.funding is not None
     assert set(episode.funding.tenants) == set(owners.values())
     whose = [owners[template.name] for template in episode.templates]
     assert list(episode.tenants) == whose
