@@ -72,17 +72,13 @@ def known_baselines(queued: bool = False, funded: bool = False) -> list[str]:
     functions back for carbon.
     """
     configs = {name: _config(name) for name in _names()}
-    orders = {
-        name: each.order
-        for name, each in configs.items()
-        if each.scaling is None
-        and not each.placement.needs_regions
-        and not isinstance(each.order, HeldBack)
-    }
     return [
         name
-        for name, order in orders.items()
-        if isinstance(order, Submission) != queued and (funded or not isinstance(order, InTurn))
+        for name, each in configs.items()
+        if each.scaling is None
+        and not (each.placement.needs_regions or isinstance(each.order, HeldBack))
+        and isinstance(each.order, Submission) != queued
+        and (funded or not isinstance(each.order, InTurn))
     ]
 
 

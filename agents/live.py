@@ -93,15 +93,14 @@ class LiveCluster:
         for row, template in enumerate(workflows):
             if self._templates.setdefault(template.name, row) != row:
                 raise InputError(f"workflows: two are called {short(template.name)}")
+            if (template.probability < 1).any():
+                raise InputError(f"{template.label}: conditional calls, which cannot be reported")
         most_active = whole_number("most_active", most_active, 1, MOST_ACTIVE)
         if scheduler.order is not None or scheduler.kind == "reference":
             raise InputError(
                 f"scheduler {scheduler.name}: a live cluster has no central queue to be ordered, "
                 "and no copies for references to play on in"
             )
-        for template in workflows:
-            if (template.probability < 1).any():
-                raise InputError(f"{template.label}: conditional calls, which cannot be reported")
         check_rates(cluster)
         self.env = _LiveEnv(workflows, cluster, most_active)
         self._objective, self._scheduler = objective, scheduler

@@ -12,12 +12,14 @@ import numpy as np
 from pydantic import Field, GetPydanticSchema
 from pydantic.fields import FieldInfo
 
-from agents.scaling.servers import idle_seconds
 from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.learn.scaler import MORE, SAME, next_to_leave
 from env.sim.declared.ordering import FirstCome
+from env.sim.state.block import State
+from env.sim.state.records import NONE, SUBMITTED
 from env.sim.view.raw_env import RawEnv
+from env.sim.view.resources import waits_on_node
 
 
 class Rule(Strict):
@@ -96,6 +98,21 @@ class ScalingRule(Rule):
     def change(self, decision: Decision, kind: int, idle: float) -> int:
         """-1, 0 or 1 server of the type `kind`; that which would leave is idle for `idle` s."""
         raise NotImplementedError
+
+
+def waiting(state: State) -> np.ndarray:
+    """FUNCTION records of those that wait for a server or for memory."""
+    functions = state.functions
+    return functions[(functions["state"] == SUBMITTED) | waits_on_node(functions)]
+
+
+def idle_seconds(state: State, server: int) -> float:
+    """Since when nothing is on a server that is up; 0 where something is."""
+    record = state.servers[server]
+    if server == NONE or record["container_count"] > 0:
+        return 0.0
+    clocks = state.nodes["clock"][state.nodes["server"] == server]
+    return max(0.0, float(state.cluster[0]["time"] - max(record["ready_time"], clocks.max())))
 
 
 def in_folder(package: ModuleType, kind: type[Rule]) -> Any:

@@ -134,14 +134,12 @@ class Decision:
         It is negative where a queue wants more.
         """
         memory = np.repeat(self.env.state.nodes["memory"], len(self._tiers))
-        left: np.ndarray = memory - self.rows["allocated_memory"]
-        return left
+        return np.asarray(memory - self.rows["allocated_memory"])
 
     @property
     def lacks_resources(self) -> np.ndarray:
         """Whether it would wait on the node of each row of `place`, where resources are named."""
-        waits: np.ndarray = self.rows["waits"] > 0
-        return waits & (len(self.env.state.named_kept) > 0)
+        return np.asarray(self.rows["waits"] > 0) & (len(self.env.state.named_kept) > 0)
 
     def smallest(self, *keys: np.ndarray) -> int:
         """The feasible row with the smallest first key; ties by the next key, then by place."""

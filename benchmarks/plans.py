@@ -16,11 +16,11 @@ from random import Random
 
 import numpy as np
 
-from agents.deployment.estimate import TAIL, Estimator, Plan
 from agents.deployment.inputs import CLIENT, Inputs
+from agents.deployment.problem import TAIL, Plan
 from benchmarks.figures import print_figures
 from env.base.pipes import until_reader_leaves
-from tests.agents.deployment.tables import drawn_inputs, settings_with
+from tests.agents.deployment.tables import drawn_inputs, problem
 
 UNITS = {
     "plans_samples_per_s": "plans x samples per second",
@@ -32,7 +32,7 @@ Samples = tuple[Sequence[float], float]
 
 
 class PlainEstimator:
-    """What `Estimator` does, of so many samples."""
+    """What `Problem.estimate` does, of so many samples."""
 
     def __init__(self, inputs: Inputs, samples: int, seed: int) -> None:
         self._inputs, self._samples, self._draw = inputs, samples, Random(seed).random
@@ -90,10 +90,9 @@ class PlainEstimator:
 def measure(seconds: float) -> dict[str, float]:
     """The figures of `UNITS`, each side playing for about so many seconds of processor time."""
     inputs = drawn_inputs(NODES, REGIONS, seed=0)
-    rng, intensity = np.random.default_rng(1), inputs.intensity[0]
-    settings = settings_with(tolerance=0.0, most_samples=SAMPLES)
-    ours = Estimator(inputs, settings, "carbon", np.random.default_rng(0))
-    plain, grid = PlainEstimator(inputs, SAMPLES, seed=0), intensity.tolist()
+    rng, grid = np.random.default_rng(1), inputs.intensity[0].tolist()
+    ours = problem(inputs, tolerance=0.0, most_samples=SAMPLES)
+    plain = PlainEstimator(inputs, SAMPLES, seed=0)
 
     def plans_per_s(estimate: Callable[[Plan], object]) -> float:
         for _ in range(2):  # first it compiles, and fills what is kept
@@ -103,7 +102,7 @@ def measure(seconds: float) -> dict[str, float]:
                 count += 1
         return count / (time.process_time() - begin)
 
-    figure = SAMPLES * plans_per_s(lambda plan: ours.estimate(plan, intensity))
+    figure = SAMPLES * plans_per_s(ours.estimate)
     peer = SAMPLES * plans_per_s(lambda plan: plain.estimate(plan, grid))
     return dict(zip(UNITS, (figure, peer, figure / peer), strict=True))
 

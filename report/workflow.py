@@ -16,8 +16,7 @@ from env.base.files import written_whole
 from env.base.pipes import until_reader_leaves
 from env.workloads.code.analysis import read_code
 from env.workloads.code.configuration import read_configuration
-from env.workloads.code.logical import KINDS, LogicalDag, logical_dag
-from env.workloads.code.workflow_file import workflow_file
+from env.workloads.code.logical import KINDS, LogicalDag, logical_dag, workflow_file
 from report.drawing import Spec, draw
 from report.figures import CONFIG
 from report.palette import SERIES

@@ -15,11 +15,10 @@ from env.base.errors import InputError
 from env.base.files import read_yaml
 from env.base.pipes import until_reader_leaves
 from env.base.schema import validated
+from env.tables.collectors import CollectorSettings
 from env.tables.collectors.carbon import carbon_rows
-from env.tables.collectors.performance import performance_rows
-from env.tables.collectors.provider import provider_rows
+from env.tables.collectors.regions import performance_rows, provider_rows
 from env.tables.collectors.workflow import workflow_rows
-from env.tables.settings import CollectorSettings
 from env.tables.tables import Tables
 from run.command import CONF, refuse
 

@@ -16,10 +16,9 @@ from hydra import initialize_config_dir
 from pydantic import Field
 
 from agents.deployment import solvers
-from agents.deployment.inputs import Inputs
+from agents.deployment.inputs import DeploymentSettings, Inputs
 from agents.deployment.plan import DeploymentPlan, daily_plan, write_plan
 from agents.deployment.problem import Solver
-from agents.deployment.settings import DeploymentSettings
 from agents.rule_kinds import in_folder
 from env.base.errors import InputError
 from env.base.pipes import until_reader_leaves
@@ -28,8 +27,7 @@ from env.tables.tables import Tables
 from env.workloads.annotation import AnnotationRules, annotate
 from env.workloads.code.analysis import read_code
 from env.workloads.code.configuration import read_configuration
-from env.workloads.code.logical import logical_dag
-from env.workloads.code.workflow_file import workflow_file
+from env.workloads.code.logical import logical_dag, workflow_file
 from env.workloads.inline import InlineEntry, inline_graph
 from run.command import CONF, refuse
 from run.composing import composed, plain

@@ -5,13 +5,14 @@ This is the InputManager of Caribou's design document, which loads what its tabl
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
-from agents.deployment.settings import DeploymentSettings
 from env.base.errors import InputError
-from env.base.schema import listed
+from env.base.schema import Strict, listed
+from env.sim.declared.bounds import LONGEST
 from env.sim.declared.power import MB_PER_GB
 from env.sim.declared.regions import ANYWHERE, permitted_regions
 from env.sim.declared.workflow_template import WorkflowTemplate
@@ -20,6 +21,8 @@ from env.tables.tables import AVAILABLE, Tables
 
 Samples = dict[tuple[str, str], list[float]]
 """Seconds, by the regions from which and to which."""
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=2, le=1_000_000)]
 
 HOURS = 24
 GIGABYTE = 1e9
@@ -28,6 +31,24 @@ TAIL_ONE_IN = 10
 """How many latencies are one of the tail, so that it is the 95th percentile of them."""
 CLIENT = -1
 """Who calls a function that no other calls."""
+
+
+class DeploymentSettings(Strict):
+    """How plans are estimated and made; conf/deployment/default.yaml explains each number."""
+
+    architecture: Literal["x86_64", "arm64"]
+    memory_per_vcpu: Annotated[float, Field(gt=0, le=1e9)]
+    utilisation: Share
+    transfer_kwh_per_gb: Annotated[float, Field(ge=0, le=1e6)]
+    transfer_within_region: bool
+    batch: Count
+    tolerance: Share
+    most_samples: Count
+    solves_per_day: Literal[1, 2, 3, 4, 6, 8, 12, 24]
+    home_share: Share
+    expiry: Annotated[float, Field(gt=0, le=LONGEST)]
+    tokens_per_solve: Annotated[float, Field(ge=0, le=1e15)]
+    redeployment: Annotated[float, Field(ge=0, le=LONGEST)]
 
 
 def calls_of(workflow: WorkflowTemplate) -> np.ndarray:

@@ -8,10 +8,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import AwareDatetime, Field
 
-from agents.deployment.estimate import Estimate, Estimator, Plan
-from agents.deployment.inputs import HOURS, Inputs
-from agents.deployment.problem import Problem, Solver, best_plan
-from agents.deployment.settings import DeploymentSettings, Share
+from agents.deployment.inputs import HOURS, DeploymentSettings, Inputs, Share
+from agents.deployment.problem import Estimate, Plan, Problem, Solver, best_plan
 from env.base.errors import InputError
 from env.base.files import parse_json, read_bytes, written_whole
 from env.base.schema import Strict, listed, validated
@@ -73,20 +71,19 @@ def daily_plan(
         InputError: the solver finds no valid plan.
     """
     draws, *rngs = np.random.default_rng(seed).spawn(1 + settings.solves_per_day)
-    estimator = Estimator(inputs, settings, given.constraints.priority_order[0], draws)
+    problem = Problem(inputs, given.constraints, settings, draws)
     hours, length = {}, HOURS // settings.solves_per_day
 
-    def deployment(problem: Problem, plan: Plan) -> Deployment:
+    def deployment(plan: Plan) -> Deployment:
         regions = (inputs.regions[region] for region in plan)
         instances = dict(zip(inputs.nodes, regions, strict=True))
         return Deployment(instances=instances, metrics=problem.estimate(plan))
 
     for hour, rng in zip(range(0, HOURS, length), rngs, strict=True):
-        intensity = inputs.intensity[hour : hour + length].mean(axis=0)
-        problem = Problem(inputs, given.constraints, estimator, intensity)
+        problem.turn_to(inputs.intensity[hour : hour + length].mean(axis=0))
         hours[hour] = Placement(
-            current_deployment=deployment(problem, best_plan(problem, solver, rng)),
-            home_deployment=deployment(problem, problem.home),
+            current_deployment=deployment(best_plan(problem, solver, rng)),
+            home_deployment=deployment(problem.home),
         )
     return DeploymentPlan(
         workflow_name=given.workflow_name,

@@ -10,6 +10,5 @@ class BestFit(PlacementRule):
     """The node whose free memory is left smallest; without room anywhere, the least short of it."""
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         left = decision.free_memory - decision.memory_alloc
         return decision.smallest(decision.lacks_resources | (left < 0), np.abs(left))

@@ -28,7 +28,6 @@ class BestOf(PlacementRule):
     rules: Annotated[tuple[WeightsByObjective, ...], Field(min_length=2)]
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         rules = [rule.of(decision.objective) for rule in self.rules]
         forks = Forks(decision.env.state, self.clairvoyant, decision.objective)
         return greedy_choice(decision, rules[int(np.argmin(forks.of_rules(rules)))])

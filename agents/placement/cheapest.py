@@ -12,5 +12,4 @@ class Cheapest(PlacementRule):
     """
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         return decision.smallest(decision.rows["rent_increase"], decision.rows["finish_time"])

@@ -8,6 +8,5 @@ class DataLocal(PlacementRule):
     """The smallest transfer time; ties by finish time."""
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         nodes = decision.rows
         return decision.smallest(nodes["data_transfer_time"], nodes["finish_time"])

@@ -9,12 +9,10 @@ import numpy as np
 from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from agents.deployment import solvers
-from agents.deployment.in_cluster import nodes_of
-from agents.deployment.inputs import HOURS
-from agents.deployment.manager import DeploymentManager
+from agents.deployment.inputs import HOURS, DeploymentSettings
+from agents.deployment.manager import DeploymentManager, nodes_of
 from agents.deployment.plan import DeploymentPlan, read_plan
 from agents.deployment.problem import Solver
-from agents.deployment.settings import DeploymentSettings
 from agents.rule_kinds import PlacementRule, in_folder
 from agents.scheduler import Decision
 from env.base.errors import InputError
@@ -80,20 +78,16 @@ class Deployed(PlacementRule):
         self._plans = {}
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
-        env, function = decision.env, decision.function
-        template, arrival = (
-            env.workflow_templates[function.wf_id],
-            env.arrival_times[function.wf_id],
-        )
+        env, (wf_id, fn_id) = decision.env, (decision.function.wf_id, decision.function.fn_id)
+        template, arrival = env.workflow_templates[wf_id], env.arrival_times[wf_id]
         if template not in self._plans:
             self._plans[template] = self._plan_of(template, env)
         plan, state = self._plans[template](arrival), env.state
         wanted = home = int(state.cluster["home"][0])
         if plan is not None:
-            hour = int((arrival + state.cluster["begin_time"][0]) // HOUR)
-            region = plan.instances(hour % HOURS, self._draws[function.wf_id])
-            name = region[nodes_of(template)[function.fn_id]]
+            hour = int((arrival + state.cluster["begin_time"][0]) // HOUR) % HOURS
+            region = plan.instances(hour, self._draws[wf_id])
+            name = region[nodes_of(template)[fn_id]]
             wanted = list(env.cluster_config.regions).index(name)
         regions = state.servers["region"][state.nodes["server"]]
         away = np.select([regions == wanted, regions == home], [0, 1], 2)

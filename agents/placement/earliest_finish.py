@@ -11,5 +11,4 @@ class EarliestFinish(PlacementRule):
     """
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         return decision.smallest(decision.rows["finish_time"])

@@ -24,7 +24,6 @@ class Fgd(PlacementRule):
     resource: str = "GPU"
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         env, rows = decision.env, decision.rows
         growth = np.zeros(len(env.state.nodes), np.int64)
         if self.resource in (seen := env.resources).labels:

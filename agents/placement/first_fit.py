@@ -13,7 +13,6 @@ class FirstFit(PlacementRule):
     """
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         threads = decision.rows["parallelism"] + decision.function.parallelism
         load = threads / decision.env.state.nodes["cpu"]
         enough = decision.free_memory >= decision.memory_alloc

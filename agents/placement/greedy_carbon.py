@@ -18,7 +18,6 @@ class GreedyCarbon(PlacementRule):
     """
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         state, nodes = decision.env.state, decision.env.state.nodes
         function, time = int(state.cluster[0]["deciding"]), float(state.cluster[0]["time"])
         grams_per_kwh = [intensity_at(state, region, time) for region in range(len(state.regions))]

@@ -46,7 +46,6 @@ class GreedyObjective(WeightsByObjective, PlacementRule):
     """
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         return greedy_choice(decision, self.of(decision.objective))
 
 

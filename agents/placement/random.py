@@ -10,5 +10,4 @@ class Random(PlacementRule):
     """Every feasible node with the same probability: the floor that any rule has to beat."""
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         return int(decision.rng.choice(np.flatnonzero(decision.rows["feasible"])))

@@ -31,7 +31,6 @@ class RayBundles(PlacementRule):
     _planned: dict[tuple[int, int], int] = PrivateAttr(default_factory=dict)
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         if decision.env.decisions == 0:
             self._planned.clear()  # of another episode
         key = decision.function.wf_id, decision.function.fn_id

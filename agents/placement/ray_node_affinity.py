@@ -35,7 +35,6 @@ class RayNodeAffinity(RayHybrid, PlacementRule):
     functions: dict[str, Affinity]
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         wish = wish_for(decision, self.functions)
         if wish is not None:
             target = decision.env.cluster_config.places.get(wish.node)

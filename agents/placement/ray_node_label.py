@@ -37,7 +37,6 @@ class RayNodeLabel(RayHybrid, PlacementRule):
     functions: dict[str, LabelWish]
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         wish = wish_for(decision, self.functions)
         if wish is None:
             return super().choose(decision)

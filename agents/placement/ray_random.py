@@ -15,7 +15,6 @@ class RayRandom(PlacementRule):
     """
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         return one_of(decision, fitting(*in_decision(decision)))
 
 

@@ -17,7 +17,6 @@ class RaySpread(PlacementRule):
     _first: int = PrivateAttr(default=0)
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         first = self._first if decision.env.decisions else 0
         node = one_of(decision, next_in_turn(*in_decision(decision), first))
         self._first = node + 1

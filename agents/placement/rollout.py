@@ -28,7 +28,6 @@ class Rollout(PlacementRule):
     weights: ScoreWeights
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         forks = Forks(decision.env.state, self.clairvoyant, decision.objective)
         outcomes = forks.of_nodes(int(decision.memory_alloc[0]), self.weights)
         greedy = greedy_choice(decision, self.weights)

@@ -10,7 +10,6 @@ class RoundRobin(PlacementRule):
     """Decision k goes to node k modulo N, or to the next one that is feasible."""
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         feasible = np.flatnonzero(decision.rows["feasible"])
         turn = decision.env.decisions % len(decision.rows)
         return int(feasible[np.searchsorted(feasible, turn) % len(feasible)])

@@ -8,5 +8,4 @@ class WorstFit(PlacementRule):
     """The node whose free memory is left largest; nodes short of a named resource come last."""
 
     def choose(self, decision: Decision) -> int:
-        """The row of a feasible NUMA node."""
         return decision.smallest(decision.lacks_resources, -decision.free_memory)

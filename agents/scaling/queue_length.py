@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agents.rule_kinds import ScalingRule
-from agents.scaling.servers import waiting
+from agents.rule_kinds import ScalingRule, waiting
 from agents.scheduler import Decision
 
 
@@ -22,7 +21,6 @@ class QueueLength(ScalingRule):
     waiting_per_server: Annotated[float, Field(gt=0, le=1e6)]
 
     def change(self, decision: Decision, kind: int, idle: float) -> int:
-        """See `ScalingRule`."""
         state = decision.env.state
         count, launching = len(waiting(state)), state.servers["ready_time"] > decision.env.time
         if count > self.waiting_per_server * launching.sum():

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from agents.rule_kinds import ScalingRule
+from agents.rule_kinds import ScalingRule, idle_seconds, waiting
 from agents.scaling.demand_scheduler import Node, NodeType, Resources, plan
-from agents.scaling.servers import idle_seconds, waiting
 from agents.scheduler import Decision
 from env.resources.quantity import UNIT
 from env.sim.state.records import IN_SERVICE
@@ -18,7 +17,6 @@ class RayDemand(ScalingRule):
     """
 
     def change(self, decision: Decision, kind: int, idle: float) -> int:
-        """See `ScalingRule`."""
         env, state = decision.env, decision.env.state
         autoscale, kinds = env.rules.lease.autoscale, env.cluster_config.server_types
         least = autoscale.least if autoscale is not None else 0

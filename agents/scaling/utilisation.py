@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agents.rule_kinds import ScalingRule
-from agents.scaling.servers import waiting
+from agents.rule_kinds import ScalingRule, waiting
 from agents.scheduler import Decision
 from env.sim.state.records import IN_SERVICE
 
@@ -27,7 +26,6 @@ class Utilisation(ScalingRule):
     tolerance: Annotated[float, Field(ge=0, lt=1)]
 
     def change(self, decision: Decision, kind: int, idle: float) -> int:
-        """See `ScalingRule`."""
         state = decision.env.state
         up = (state.servers["condition"] == IN_SERVICE) & (state.servers["type"] == kind)
         nodes = state.nodes[up[state.nodes["server"]]]

@@ -224,15 +224,8 @@ class Batch(Decisions):
         absent = state.servers["absent"].copy()
         if world.rules.lease.autoscale is not None:  # the reference has all servers
             state.servers["absent"] = 0
-        trace_greedy(
-            state,
-            envs.weights,
-            envs.candidates[env, 0, :nodes],
-            envs.scores[env, 0, :nodes],
-            weights,
-            episode["cheapest"],
-            trace,
-        )
+        seen = envs.candidates[env, 0, :nodes], envs.scores[env, 0, :nodes]
+        trace_greedy(state, envs.weights, *seen, weights, episode["cheapest"], trace)
         state.servers["absent"] = absent
         if world.agents.relative_reward:
             # Where J differs by orders of magnitude from one episode to the next, a few would

@@ -66,16 +66,9 @@ class Decisions:
         Turns are observed in the order of `turns`.
         """
         self.acting[turn] = acting = np.empty(len(out["mask"]), np.int64)
-        seeing(turn.see, turn.acting)(
-            self.layout.kind_of[turn].code,
-            self._envs,
-            turn.agents[0].bids,
-            acting,
-            out["context"],
-            out["items"],
-            out["mask"],
-            out["critic"],
-        )
+        see, parts = seeing(turn.see, turn.acting), ("context", "items", "mask", "critic")
+        code, bids = self.layout.kind_of[turn].code, turn.agents[0].bids
+        see(code, self._envs, bids, acting, *(out[part] for part in parts))
         self._masks[turn] = out["mask"].copy()  # the observation is the caller's
         for part in WINDOW_PARTS & out.keys():
             rows = out[part].reshape(len(self), -1, *out[part].shape[1:])

@@ -24,6 +24,7 @@ from env.sim.declared.server_changes import NO_CHANGES, Changes
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE
+from env.workloads.source import funded_tenants
 
 
 class WorldConfig(RuleGroups):
@@ -84,19 +85,16 @@ class World(TrainingEpisodes):
         super().__init__(dict(groups))
         self.objective, self.agents, self.seed = groups.objective, groups.agents, groups.seed
         self.asked = (*self.agents.asked(self.largest_cluster), *groups.asked)
-        tenants: tuple[str, ...] = ()
-        if self.agents.tenants is not None:
-            funding = getattr(self.generator.config, "funding", None)
-            if funding is None:
-                raise InputError(
-                    "agents.tenants: workload.tenants hold no tickets, allowed: a workload of "
-                    "workflows whose tenants do, such as workload=tickets"
-                )
-            tenants = tuple(funding.tenants)
-        self.tenants = tenants
+        self.tenants = funded_tenants(groups.workload) if self.agents.tenants else ()
+        if self.agents.tenants and not self.tenants:
+            raise InputError(
+                "agents.tenants: workload.tenants hold no tickets, allowed: a workload of "
+                "workflows whose tenants do, such as workload=tickets"
+            )
         rules = groups.rules_for(self.agents.order or FIRST_COME, self.agents.placement)
         self.rules = rules if self.agents.scaler else rules.with_all_servers
-        self.layout = Layout(self.agents, self.objective, self.largest_cluster, tenants, self.asked)
+        made_of = self.agents, self.objective, self.largest_cluster, self.tenants, self.asked
+        self.layout = Layout(*made_of)
 
     def undecided_end(self, workload: EpisodeWorkload) -> State | None:
         """The end of an episode in which agents have no choice; None where they have one."""

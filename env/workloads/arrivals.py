@@ -11,9 +11,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from env.base.schema import ASCENDING, Strict, as_range
-
-SECONDS_PER_HOUR = 3_600
-SECONDS_PER_DAY = 24 * SECONDS_PER_HOUR
+from env.sim.state.records import HOUR
 
 LEAST_A_CYCLE = 1e-3
 """Arrivals in a calm spell and a burst; with fewer, drawing goes through spells without end."""
@@ -125,13 +123,13 @@ class DailyArrivals(RandomArrivals):
         """At an hour between those of `start_hour`."""
         count = self._count(rng)
         start_hour = rng.uniform(*self.start_hour)
-        since_peak = (start_hour - self.peak_hour) * SECONDS_PER_HOUR
+        since_peak = (start_hour - self.peak_hour) * HOUR
         highest = 1 + self.amplitude
         time = 0.0
         times: list[float] = []
         while len(times) < count:
             time += rng.exponential(self.mean_gap / highest)
-            phase = 2 * math.pi * (time + since_peak) / SECONDS_PER_DAY
+            phase = 2 * math.pi * (time + since_peak) / (24 * HOUR)
             if rng.random() * highest < 1 + self.amplitude * math.cos(phase):
                 times.append(time)
         return tuple(times), int(start_hour)

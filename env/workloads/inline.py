@@ -21,7 +21,7 @@ class InlineFunction(Strict):
     runtime: float | None = Field(default=None, gt=0)
     computation: int | None = Field(default=None, ge=1)
     memory: int | None = Field(default=None, ge=1)
-    parallelism: int | None = Field(default=None, ge=1, le=1_000_000)
+    cores: int | None = Field(default=None, alias="parallelism", ge=1, le=1_000_000)
     category: str | None = None
     resources: NamedResources = Field(default_factory=dict)
     regions: Regions = Regions()
@@ -66,17 +66,8 @@ def inline_graph(entry: InlineEntry, name: str, where: str) -> TaskGraph:
     """
     index = positions(entry.functions, where)
     tasks = tuple(
-        Task(
-            name=function_name,
-            category=function.category or function_name,
-            runtime=function.runtime,
-            computation=function.computation,
-            memory=function.memory,
-            cores=function.parallelism,
-            resources=function.resources,
-            regions=function.regions,
-        )
-        for function_name, function in entry.functions.items()
+        Task(own, **dict(function) | {"category": function.category or own})
+        for own, function in entry.functions.items()
     )
     edge_bytes: dict[tuple[int, int], int] = {}
     probability: dict[tuple[int, int], float] = {}

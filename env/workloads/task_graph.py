@@ -4,7 +4,7 @@ What a source does not state stays `None` here; `annotation` fills it in.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -160,7 +160,12 @@ def graph_from_files(
         for file in task.reads
         if len(writers[file]) == 1 and writers[file] != [reader]
     } - edges
-    against = _against(implied, edges)
+    order = nx.DiGraph(edges)
+    against = {  # whose reader comes before the writer by the declared ones
+        (writer, reader)
+        for writer, reader in implied
+        if reader in order and writer in order and nx.has_path(order, reader, writer)
+    }
     edges |= implied - against
     edge_bytes = {}
     unknown: set[str] = set()
@@ -180,15 +185,3 @@ def graph_from_files(
     several = sum(len(stated) > 1 for stated in sizes.values())
     counts["files with several sizes, the writer's taken"] += several
     return TaskGraph(name, where, tasks, edge_bytes, assumptions=+counts)
-
-
-def _against(
-    implied: Collection[tuple[int, int]], declared: Collection[tuple[int, int]]
-) -> set[tuple[int, int]]:
-    """The implied edges whose reader comes before the writer by the declared ones."""
-    order = nx.DiGraph(declared)
-    return {
-        (writer, reader)
-        for writer, reader in implied
-        if reader in order and writer in order and nx.has_path(order, reader, writer)
-    }

@@ -63,7 +63,6 @@ class Simulated:
             if self.env.done:
                 break
             found = self.live.next_assignment(self.env.time)
-            assert found is not None
             function = self.env.current_function
             assert (int(found.workflow), found.function) == (function.wf_id, function.fn_id)
             self.env.step(*found[2:6])

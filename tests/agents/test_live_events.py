@@ -16,7 +16,6 @@ from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.block import CHANGING
-from env.sim.view.raw_env import RawEnv
 from env.sim.view.workload import Function
 from tests.recount import assert_recounted
 
@@ -28,17 +27,14 @@ CHAIN = WorkflowTemplate("chain", [10_000, 20_000], [3, 3], [1, 1], [(0, 1)], [8
 LONG = WorkflowTemplate("long", [3_500_000], [1], [1], [], [])
 
 
-class InTurn:
+class InTurn(Scheduler):
     """Places on the NUMA nodes it is given, one after another, with the memory that is needed."""
 
-    name, kind, order, fit, tiers, asked = "in turn", "baseline", None, "asked", (1.0,), ()
+    name = "in turn"
 
     def __init__(self, *nodes: int) -> None:
         self.nodes = list(nodes)
         self.seen: list[np.ndarray] = []
-
-    def reset(self, env: RawEnv, objective: Objective, seed: np.random.SeedSequence) -> None:
-        pass
 
     def choose(self, decision: Decision) -> int:
         self.seen.append(decision.rows.copy())

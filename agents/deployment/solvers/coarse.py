@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from agents.deployment.estimate import Plan
-from agents.deployment.problem import Problem, Solver
+from agents.deployment.problem import Plan, Problem, Solver
 
 
 class Coarse(Solver):

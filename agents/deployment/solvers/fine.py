@@ -8,8 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from agents.deployment.estimate import Plan
-from agents.deployment.problem import Problem, Solver
+from agents.deployment.problem import Plan, Problem, Solver
 from env.base.errors import InputError
 
 

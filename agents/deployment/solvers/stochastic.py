@@ -7,9 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from agents.deployment.estimate import Plan
-from agents.deployment.problem import Problem, Solver
-from agents.deployment.settings import Share
+from agents.deployment.inputs import Share
+from agents.deployment.problem import Plan, Problem, Solver
 from agents.deployment.solvers.coarse import Coarse
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from env.base.errors import InputError
 from env.sim.declared.carbon_series import hours_from, read_carbon
 from env.sim.declared.regions import check_known
-from env.tables.settings import CollectorSettings
+from env.tables.collectors import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 
 EARTH_RADIUS: Final = 6371.0

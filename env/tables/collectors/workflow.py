@@ -14,7 +14,7 @@ from env.sim.check.schedule import Schedule
 from env.sim.check.servers import GB, transfer_seconds
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import WorkflowModel
-from env.tables.settings import CollectorSettings
+from env.tables.collectors import CollectorSettings
 from env.tables.tables import AVAILABLE, Rows, Tables
 
 TIME: Final = "%Y-%m-%d %H:%M:%S,%f%z"

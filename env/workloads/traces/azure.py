@@ -10,18 +10,19 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from env.base.csv_file import CsvFile
 from env.base.errors import InputError
-from env.base.schema import Strict, short
+from env.base.schema import ASCENDING, Strict, short
 from env.sim.declared.bounds import LARGEST_MEMORY, LARGEST_WHOLE, LONGEST
-from env.workloads.traces.trace import REQUEST
-from env.workloads.traces.trace_recording import (
+from env.workloads.traces.profiles import LogNormal
+from env.workloads.traces.trace import (
     QUANTILES,
+    REQUEST,
     SECONDS_PER_MINUTE,
     MinuteCounts,
     Recording,
@@ -29,6 +30,7 @@ from env.workloads.traces.trace_recording import (
 )
 
 MS_PER_SECOND = 1_000
+MINUTES_PER_DAY = 1_440
 MINUTE = re.compile(r"(minute_)?\d{1,7}")
 """A minute's column: 1 to 1440 in the original; excerpts begin elsewhere, or write minute_1."""
 MOST_A_MINUTE = 10_000_000
@@ -44,6 +46,7 @@ MOST_FUNCTIONS = 1_000
 """Functions of an application, up to which a figure of memory is taken for a share."""
 
 FileName = Annotated[str, Field(min_length=1)]
+Ratio = Annotated[float, Field(ge=0, le=1e6)]
 FileBytes = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
 MOST_TRACE_BYTES = 1_000_000_000
 """Of a file, unpacked, by default: those of 2019 have 140 MB, that of 2021 330 MB."""
@@ -212,6 +215,72 @@ class Azure2021(Strict):
                 }
             ),
             groups={"app": tuple(app for app, _ in index)},
+        )
+
+
+class AzureLike(Strict):
+    """A made-up trace with the marginals of Azure's, for machines that do not have the data.
+
+    Rates, durations and the share of timers follow a sampled day of 2019;
+    conf/workload/azure_like.yaml has the numbers and where they are from.
+
+    A timer is invoked at even intervals; the invocations of other functions are a Poisson process.
+    """
+
+    kind: Literal["azure_like"]
+    seed: int = Field(ge=0)
+    functions: int = Field(ge=1, le=1_000_000)
+    minutes: int = Field(ge=1, le=1_000_000)
+    daily_invocations: LogNormal
+    most_daily_invocations: float = Field(gt=0, le=1e10)
+    timers: float = Field(ge=0, le=1)
+    median_duration: LogNormal
+    duration_spread: Annotated[tuple[Ratio, Ratio, Ratio, Ratio, Ratio, Ratio, Ratio], ASCENDING]
+    longest_duration: float = Field(gt=0, le=1e6)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> Self:
+        if self.most_daily_invocations < self.daily_invocations.median:
+            raise ValueError(
+                f"most_daily_invocations is {self.most_daily_invocations}, at least the median of "
+                f"daily_invocations, {self.daily_invocations.median}, is needed"
+            )
+        return self
+
+    def read(self, min_duration: float) -> Recording:
+        """The functions that are invoked at all.
+
+        A timer goes off every whole number of minutes, or several times each minute, whichever is
+        nearest to its rate. Memory is left open.
+
+        Args:
+            min_duration: seconds, shorter durations are raised to it.
+        """
+        counts = np.zeros((self.minutes, self.functions), np.int64)
+        medians = np.empty(self.functions)
+        for function in range(self.functions):
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(function,)))
+            rate = self.daily_invocations.draw(rng)
+            while rate > self.most_daily_invocations:
+                rate = self.daily_invocations.draw(rng)
+            rate /= MINUTES_PER_DAY
+            if rng.random() < self.timers:
+                period = max(1, round(1 / rate))
+                counts[rng.integers(period) :: period, function] = max(1, round(rate))
+            else:
+                counts[:, function] = rng.poisson(rate, self.minutes)
+            medians[function] = self.median_duration.draw(rng)
+        durations = np.outer(medians, self.duration_spread)
+        invoked = np.flatnonzero(counts.sum(axis=0))
+        return Recording(
+            source="azure_like",
+            names=tuple(f"function_{number}" for number in invoked),
+            memory=np.full(len(invoked), np.nan),
+            invocations=MinuteCounts(
+                counts=counts[:, invoked],
+                durations=np.clip(durations[invoked], min_duration, self.longest_duration),
+            ),
+            counts={"functions never invoked, left out": self.functions - len(invoked)},
         )
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.schema import ASCENDING, Strict
-from env.workloads.traces.trace import ANNOTATION_KEY, FunctionProfiles
-from env.workloads.traces.trace_recording import Recording
+from env.workloads.traces.trace import ANNOTATION_KEY, FunctionProfiles, Recording
 
 MS_PER_SECOND = 1_000
 COLD_START_TABLE = Path(__file__).with_name("cold_start.csv")

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from agents.deployment.estimate import Estimator
-from agents.deployment.inputs import Inputs
+from agents.deployment.inputs import DeploymentSettings, Inputs
 from agents.deployment.problem import Problem
-from agents.deployment.settings import DeploymentSettings
 from env.base.schema import validated
 from env.sim.declared.regions import Regions
 from env.sim.declared.workflow_template import WorkflowTemplate
@@ -98,9 +96,9 @@ def problem(made: Inputs, **changes: Any) -> Problem:
     """That of hour 0; changes of the settings, or of the constraints."""
     limits = {key: changes.pop(key) for key in [*changes] if key in Constraints.model_fields}
     constraints, rng = validated(Constraints, limits, "constraints"), np.random.default_rng(0)
-    ranked = constraints.priority_order[0]
-    estimator = Estimator(made, settings_with(**changes), ranked, rng)
-    return Problem(made, constraints, estimator, made.intensity[0])
+    found = Problem(made, constraints, settings_with(**changes), rng)
+    found.turn_to(made.intensity[0])
+    return found
 
 
 def drawn_inputs(nodes: int, regions: int, seed: int, bound: Sequence[str] = ()) -> Inputs:

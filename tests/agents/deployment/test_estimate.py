@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.deployment.estimate import Estimate, Estimator
 from agents.deployment.inputs import Inputs, kwh_per_s, latency_of
+from agents.deployment.problem import Estimate
 from env.base.errors import InputError
 from tests.agents.deployment.tables import (
     FAR,
@@ -186,11 +186,10 @@ def test_samples_are_drawn_until_the_interval_is_tight() -> None:
     made = inputs(ONE, tables_of({"a": {HOME: [1.0, 3.0]}}))
     # The coefficient of variation is 0.5, so (1.96 * 0.5 / 0.05)^2 = 384 samples are needed.
     given = {"batch": 10, "most_samples": 5000}
-    settings = [settings_with(tolerance=each, **given) for each in (0.05, 0.001, 0.9)]
-    estimators = [Estimator(made, each, "carbon", np.random.default_rng(0)) for each in settings]
-    for each in estimators:
-        each.estimate((0,), made.intensity[0])
-    assert [each.samples for each in estimators] == [pytest.approx(384, abs=40), 5000, 10]
+    problems = [problem(made, tolerance=each, **given) for each in (0.05, 0.001, 0.9)]
+    for each in problems:
+        each.estimate((0,))
+    assert [each.samples for each in problems] == [pytest.approx(384, abs=40), 5000, 10]
 
 
 def test_what_is_missing() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.deployment.in_cluster import InCluster, forecast
-from agents.deployment.manager import DeploymentManager, solves_a_day
+from agents.deployment.manager import DeploymentManager, InCluster, forecast, solves_a_day
 from agents.deployment.solvers.fine import Fine
 from env.base.errors import InputError
 from env.score.metrics import FinishedEpisode
@@ -147,6 +146,5 @@ def test_other_intensities_are_news() -> None:
     regions = []
     for time in (2 * HOUR, DAY + 2 * HOUR - 1, DAY + 2 * HOUR):
         plan = loop.plan_at(time)
-        assert plan is not None
         regions.append(plan.instances(2, 1.0)["0"])
     assert regions == [AWAY, AWAY, HOME]

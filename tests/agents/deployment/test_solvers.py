@@ -1,20 +1,16 @@
 """Which plans solvers find: properties of all, and Caribou's cases of constraints and ranks."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
-from agents.deployment.estimate import METRICS, Estimate, Plan
-from agents.deployment.problem import Problem, Solver, best_plan
+from agents.deployment.problem import METRICS, Estimate, Plan, Problem, Solver, best_plan
 from agents.deployment.solvers.coarse import Coarse
 from agents.deployment.solvers.fine import Fine
 from agents.deployment.solvers.stochastic import Stochastic, acceptance
 from env.base.errors import InputError
-from env.base.schema import validated
-from env.workloads.code.configuration import Constraints
 from run.command import CONF
 from tests.agents.deployment.tables import drawn_inputs, problem
 
@@ -94,18 +90,16 @@ def best_of(*means: tuple[float, ...], **constraints: Any) -> int:
     They come to these (runtime, cost, carbon), and to twice as much in the tail.
     """
 
-    def estimate(plan: Plan, intensity: np.ndarray) -> Estimate:
+    def estimate(plan: Plan) -> Estimate:
         average, tail = (
             {name: factor * value for name, value in zip(METRICS, means[plan[0]], strict=True)}
             for factor in (1, 2)
         )
         return {"average": average, "tail": tail}
 
-    estimator: Any = SimpleNamespace(estimate=estimate)
-    permitted = np.ones((1, len(means)), bool)
-    made: Any = SimpleNamespace(nodes=("a",), home=len(means) - 1, permitted=permitted)
-    limits = validated(Constraints, constraints, "constraints")
-    return solved(Problem(made, limits, estimator, np.zeros(len(means))), FINE)[0]
+    given = problem(drawn_inputs(1, len(means), 0), **constraints)
+    given.home, given.estimate = (len(means) - 1,), estimate
+    return solved(given, FINE)[0]
 
 
 def test_ranks() -> None:

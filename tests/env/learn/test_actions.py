@@ -153,16 +153,12 @@ def test_an_action_may_be_written_over_once_it_is_taken() -> None:
     assert [f"server_{one.place[0]}" for one in functions if one.place] == [second]
 
 
-def test_a_batch_of_no_number_of_environments_is_refused() -> None:
-    env = MAKERS["placer"]()
+def test_a_batch_needs_a_number_of_environments_and_a_seed_for_each() -> None:
+    world = MAKERS["placer"]().world
     for wrong in (0, 1.5, True, "2", 10_001):
         said = "environments: a whole number from 1 to 10000 is needed, found "
-        refused(lambda given: Batch(env.world, given, 0, 0), wrong, said)
-    assert len(Batch(env.world, np.int64(2), 0, 0)) == 2
-
-
-def test_a_batch_needs_a_seed_for_each_environment() -> None:
-    batch, plain = (Batch(MAKERS["placer"]().world, 2, 0, 0) for _ in range(2))
+        refused(lambda given: Batch(world, given, 0, 0), wrong, said)
+    batch, plain = (Batch(world, np.int64(2), 0, 0) for _ in range(2))
     for wrong, said in (
         ([1], "seed: 2 seeds are needed, found 1"),
         ([1, "a"], "seed: a whole number from 0 to "),

@@ -1,5 +1,6 @@
 """The environment as its users meet it: spaces, masks, returns, seeds, ends, other libraries."""
 
+import copy
 import warnings
 from functools import partial
 from typing import Any
@@ -12,9 +13,12 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from agents.baseline import make_baselines
 from agents.scheduler import play as schedule
+from env.base.jit import _names, compiled
 from env.learn.aec import ServerlessAEC
+from env.learn.decisions import Decisions, applying
 from env.learn.kind import Observation
 from env.learn.multi_agent import ServerlessEnv
+from env.learn.placing import row_of
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.episode import EpisodeWorkload
@@ -23,6 +27,7 @@ from tests.env.learn.test_actions import refused
 from tests.env.learn.test_batch import random_actions
 from tests.env.learn.test_tenant_agents import Act, chain, played
 from tests.env.worlds import LAYOUTS, STUDY, TENANTS, TINY, TRACE, gym_mask, with_queue, world
+from tests.strangers.test_new_decision import RETIRE, WORLD
 
 
 def at_random(env: ServerlessEnv, seed: int) -> Act:
@@ -84,26 +89,14 @@ def test_relative_rewards_count_in_what_the_greedy_rule_comes_to(layout, objecti
         assert told["J_relative"] == pytest.approx(told["J"] / reference)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"leese": {"kind": "always"}}, "world: leese: unknown key, did you mean 'lease'"),
-        ({"seed": -1}, "world: seed: Input should be greater"),
-        ({"cluster": None}, "world: cluster: a mapping is needed"),
-        (
-            {"agents": {"memory_tiers": [1.0, 0.5]}},
-            "agents.memory_tiers: found [1.0, 0.5], ascending",
-        ),
-        ({"objective": {"time_wieght": 1.0}}, "objective.time_wieght: unknown key, did you mean"),
-    ],
-)
-def test_a_bad_world_gets_one_line(changed, message):
+def test_a_bad_world_gets_one_line():
     config = world(*TINY)
-    config |= {
-        key: {**config[key], **new} if new and key in ("agents", "objective") else new
-        for key, new in changed.items()
-    }
-    refused(ServerlessEnv, config, message)
+    descending = config["agents"] | {"memory_tiers": [1.0, 0.5]}
+    for changed, message in (
+        ({"leese": {}}, "world: leese: unknown key, did you mean 'lease'"),
+        ({"agents": descending}, "agents.memory_tiers: found [1.0, 0.5], ascending"),
+    ):
+        refused(ServerlessEnv, config | changed, message)
 
 
 def test_a_workload_of_ones_own_takes_no_episode_of_the_stream():
@@ -236,3 +229,64 @@ def test_pettingzoo_bidders_earn_the_same():
     assert returns == pytest.approx(
         dict.fromkeys(returns, -(metrics["J"] - config["objective"]["time_weight"])), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_actions_for_a_row_choose_it(name: str) -> None:
+    environment = ServerlessEnv(world(*TINY, f"agents={name}"))
+    environment.reset(seed=3)
+    random = np.random.default_rng(0)
+    env, layout = environment.raw_env.fork(), environment.layout
+    decisions = Decisions.of(layout, env.state)
+    (kind,) = layout.kinds
+    tried = 0
+    while not env.done:
+        memory_req = env.current_function.memory_req
+        for node, memory in enumerate(env.state.nodes["memory"]):
+            for ratio in layout.tiers:
+                given = int(np.ceil(ratio * memory_req))
+                if given > memory:
+                    continue
+                row = row_of(layout.tiers, memory_req, node, given)
+                actions = [each for turn in decisions.actions_for(kind, row) for each in turn]
+                assert decisions.ask(env.state, kind, lambda *_, left=actions: left.pop(0)) == row
+                assert not actions
+                tried += 1
+        node = int(random.integers(len(env.state.nodes)))
+        env.step(*env.place_of(node), memory_req)
+    assert tried > 100
+
+
+def retiring() -> ServerlessEnv:
+    """With an agent of a kind of decision of its own."""
+    return ServerlessEnv(world(*WORLD, "agents.layout=asked") | {"asked": (RETIRE,)})
+
+
+def test_copies_are_asked_as_the_original() -> None:
+    env = retiring()
+    seen, _ = env.reset(seed=1)
+    other = copy.deepcopy(env)
+    for _ in range(2):
+        assert list(seen) == ["retire"]
+        seen, *rest = env.step({"retire": 0})
+        there, *those = other.step({"retire": 0})
+        np.testing.assert_equal(there, seen)
+        np.testing.assert_equal(those[:2], rest[:2])
+
+
+def test_a_given_workload_is_played() -> None:
+    env = retiring()
+    seen, _ = env.reset(options={"workload": env.world.generator.evaluation_episode(0)})
+    assert list(seen) == ["retire"]
+
+
+def test_loops_over_the_code_of_others_are_compiled_anew() -> None:
+    """No cache can know that it has changed."""
+
+    @compiled
+    def apply(state, envs, env):
+        return 0
+
+    loop = applying(apply)
+    assert any(name.startswith("tests.") for name in _names(loop.py_func))
+    assert not loop._cache.cache_path

@@ -92,7 +92,6 @@ def test_choosing_as_funcsched_gives_its_schedule(
         _, _, turns = played(env, as_funcsched, options={"workload": workload})
         assert turns > 30
         fields = ["wf_id", "node", "start_time", "completion_time"]
-        assert env.raw_env is not None
         by_agent, by_rule = (each.state.functions[fields] for each in (env.raw_env, expected))
         assert by_agent.tolist() == by_rule.tolist()
 
@@ -105,7 +104,6 @@ def test_masks_allow_what_fits_now_and_nothing_else() -> None:
     act = any_row(np.random.default_rng(0))
     choices = held = beyond = 0
     raw = env.raw_env
-    assert raw is not None
     while not raw.done:
         state, own = raw.state, seen["queue"]
         waiting = np.flatnonzero(state.waiting["count"])
@@ -145,7 +143,6 @@ def test_the_example_of_the_paper_seen_by_the_agent() -> None:
     )
     objective = Objective(time_weight=0, cost_weight=0, completion_weight=1)
     layout = Layout(config, objective, cluster, see_future=False)
-    assert config.queue is not None
     raw = RawEnv.of(Episode(workload, cluster, always_up(config.queue, Lru())))
     decisions = Decisions.of(layout, raw.state)
     seen: list[Observation] = []

@@ -10,11 +10,9 @@ import pytest
 from pettingzoo.test import api_test
 
 from agents.baseline import BaselineConfig, ComposedScheduler
-from agents.learned.algorithms import build
 from agents.scheduler import Decision, play
 from env.base.errors import InputError
 from env.learn.aec import ServerlessAEC
-from env.learn.multi_agent import ENV_NAME, ServerlessEnv, register
 from env.learn.observation import NODE_FEATURES, REGION_FEATURES, write_nodes
 from env.learn.region import FEATURES, region_of
 from env.learn.world import World
@@ -33,8 +31,6 @@ from env.sim.forecast.grid import intensities
 from env.sim.node.fit import suits
 from env.sim.view.raw_env import RawEnv
 from evaluate import prepared as evaluation
-from tests.agents.learned.conftest import config_of
-from tests.agents.learned.test_algorithms import SETTINGS
 from tests.env.sim.test_regions import CLUSTER, OUT, REGIONS, A, B, pair
 from tests.env.small import functions
 from tests.env.worlds import LAYOUTS, TINY, world
@@ -60,7 +56,6 @@ def asking(
 
 def seen(env: RawEnv) -> list[dict[str, float]]:
     """The features of the regions, but for those that are 0."""
-    assert env.question is not None
     rows = [dict(zip(FEATURES, row.tolist(), strict=True)) for row in env.question.rows]
     return [{name: value for name, value in row.items() if value} for row in rows]
 
@@ -195,13 +190,10 @@ def test_placers_see_grids_where_they_differ(layout: str) -> None:
 
 
 @pytest.mark.parametrize(("told", "agents"), [(ALONE, ["region"]), (BESIDE, ["placer", "region"])])
-def test_it_decides_in_every_form_of_environment(told, agents) -> None:
+def test_it_decides_alone_or_beside_who_places(told, agents) -> None:
     config = world(*told)
     assert list(World(config).layout.agents) == agents
     api_test(ServerlessAEC(config), num_cycles=50)
-    register()  # commands in this process have left their Ray
-    algorithm = build(config_of(SETTINGS["ppo"], config, ENV_NAME, ServerlessEnv), None)
-    assert algorithm.train()["env_runners"]["num_env_steps_sampled"] > 0
 
 
 @pytest.mark.long

@@ -205,7 +205,6 @@ def test_nobody_is_harmed_by_the_agent_of_another_tenant(mechanism: str, adversa
 
     def act(name: str, seen: Observation) -> int:
         nonlocal asked, crowded
-        assert env.raw_env is not None
         state = env.raw_env.state
         crowded += int(state.queue[0]["tenants_waiting"]) == 3
         for tenant, tickets in ((0, 3.0), (1, 2.0)):

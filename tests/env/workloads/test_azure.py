@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from env.workloads.traces.azure import Azure2019, Azure2021
-from env.workloads.traces.trace_recording import MinuteCounts, Recording, SingleInvocations
+from env.workloads.traces.trace import Recording
 from tests.documents import refused_in_a_line
 
 MIN_DURATION = 0.001
@@ -51,7 +51,6 @@ def edit(file: Path, change: Edit) -> None:
 
 def of(recording: Recording, name: str) -> tuple[list[int], float, float]:
     """Of a function: invocations a minute, mean duration in seconds and MB."""
-    assert isinstance(recording.invocations, MinuteCounts)
     place = recording.names.index(name)
     counts = recording.invocations.counts[:, place].tolist()
     mean = recording.invocations.mean_duration[place]
@@ -209,7 +208,6 @@ def invocations_2021(path: Path) -> Recording:
 def test_2021_states_every_invocation(fixtures: Path) -> None:
     recording = invocations_2021(fixtures / "azure2021.csv")
     assert recording.names == ("cart", "resize", "pay", "send")
-    assert isinstance(recording.invocations, SingleInvocations)
     assert recording.invocations.requests.tolist() == [
         (0.4, 3, MIN_DURATION),  # measured as 0
         (0.5, 0, 0.25),
@@ -251,7 +249,6 @@ def test_real_sample_of_2021(data_dir: Path) -> None:
     with gzip.open(data_dir / "azure2021" / "invocations.csv.gz", "rt") as file:
         rows = [line.rstrip().split(",") for line in file][1:]
     assert len(recording.names) == len({(app, function) for app, function, _, _ in rows})
-    assert isinstance(recording.invocations, SingleInvocations)
     requests = recording.invocations.requests
     assert requests["duration"].sum() == pytest.approx(sum(float(row[3]) for row in rows))
     assert (np.diff(requests["time"]) >= 0).all() and requests["time"][0] >= 0

@@ -15,8 +15,7 @@ from env.sim.declared.regions import Regions, permitted_regions
 from env.workloads.code.analysis import Code, read_code
 from env.workloads.code.annotations import Workflow
 from env.workloads.code.configuration import Configuration, read_configuration
-from env.workloads.code.logical import LogicalDag, logical_dag
-from env.workloads.code.workflow_file import workflow_file
+from env.workloads.code.logical import LogicalDag, logical_dag, workflow_file
 
 Write = Callable[..., Path]
 CALL = "workflow.invoke_serverless_function"

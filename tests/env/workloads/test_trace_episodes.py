@@ -86,7 +86,6 @@ def test_functions_of_one_name_in_two_applications_share_nothing(tmp_path: Path)
         "workload",
     )
     images = TraceGenerator(config, 1_000_000).evaluation_episode(0).images
-    assert images is not None
     assert sorted(of.item() for of in images.of.values()) == [0, 1, 2, 3]
     assert set(images.earlier()["image"]) == {0, 1, 2, 3}
 
