@@ -17,7 +17,7 @@ from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import CONDITIONS
 from env.sim.episode.replay import played
 from env.sim.node.node_status import tenants_of, thread_speeds
-from env.sim.state.history import CONDITION, WarmPeriod, leases_of, warm_periods_of
+from env.sim.state.history import CONDITION, leases_of, warm_periods_of
 from env.sim.state.records import IN_SERVICE, KILLED
 from env.sim.view.hardware import NumaNode
 from env.sim.view.raw_env import RawEnv
@@ -140,8 +140,8 @@ def timeline_of(env: RawEnv, name: str, label_of: Mapping[str, str] | None = Non
         label_of: what charts call tenants, whose use of CPU is told apart by these labels.
     """
     containers, end = containers_of(env), env.time
-    warm = pd.DataFrame(warm_periods_of(env.history), columns=WarmPeriod._fields).assign(lane=0)
-    warm["end"] = warm["end"].clip(upper=end)
+    warm = pd.DataFrame(warm_periods_of(env.history)).assign(lane=0)
+    warm = warm.assign(begin=warm["time"], end=warm["end_time"].clip(upper=end))
     warm = warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
     label_of = label_of or {}
     labels = list(dict.fromkeys(label_of.values())) if env.tenants else []

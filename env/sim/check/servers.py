@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from env.sim.check.rounding import check_close, close, slack
-from env.sim.check.schedule import Place, Schedule, Server
+from env.sim.check.schedule import Place, Schedule, Server, check_close, close, slack
 from env.sim.declared.regions import ANYWHERE, Link, permitted_regions
 from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel

@@ -13,8 +13,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict, TenantName, short
 from env.sim.state import queue_records
 from env.sim.state.records import NONE
-from env.tickets.amounts import MOST, Tickets, exact, whole_scale
-from env.tickets.rights import Rights
+from env.tickets.rights import MOST, Rights, Tickets, exact, whole_scale
 
 BASE = "base"
 """The currency that all value comes from."""

@@ -21,7 +21,7 @@ from env.sim.node.projection import (
 )
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
-from env.sim.state.tournament import update_tree
+from env.sim.state.timers import update_tree
 
 
 @compiled_apart

@@ -40,8 +40,7 @@ from env.sim.state.records import (
     TAKE_HISTORY,
     TICK,
 )
-from env.sim.state.timers import drop_timer, set_timer, up_to_date
-from env.sim.state.tournament import earliest_node
+from env.sim.state.timers import drop_timer, earliest_node, set_timer, up_to_date
 
 
 @compiled_apart

@@ -9,10 +9,9 @@ from env.sim.events.requests import begin_request
 from env.sim.node.fit import any_holds
 from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
-from env.sim.state.calls import is_called
 from env.sim.state.change_records import PREDECESSOR, RETRIED
 from env.sim.state.containers import declared_left
-from env.sim.state.heap import before, drop, push
+from env.sim.state.draws import is_called
 from env.sim.state.records import (
     ARRIVAL,
     FAILED,
@@ -27,7 +26,7 @@ from env.sim.state.records import (
     SUBMITTED,
     WORKFLOW,
 )
-from env.sim.state.timers import drop_timer, set_timer
+from env.sim.state.timers import before, drop, drop_timer, push, set_timer
 
 NO_WORKFLOW = np.zeros(1, WORKFLOW)
 NO_WORKFLOW["wf_id"], NO_WORKFLOW["completion_time"] = NONE, np.nan

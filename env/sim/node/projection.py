@@ -8,7 +8,7 @@ from env.sim.node.fit import MEMORY, copy_places, give_back_named, short_of, tak
 from env.sim.node.keep_alive import make_room
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
-from env.sim.state.tournament import update_tree
+from env.sim.state.timers import update_tree
 
 
 @compiled

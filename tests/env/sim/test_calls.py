@@ -17,8 +17,8 @@ from env.score.optimum import optimum
 from env.score.reward import Objective
 from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.server_changes import Recovery
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.model import EpisodeFile
 from env.sim.events.endings import bring_back, skip_function, take_down

@@ -10,9 +10,8 @@ import pytest
 from agents.baseline import make_baselines
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Rules
-from env.sim.declared.server_changes import ListedChanges, RandomFailures
+from env.sim.declared.server_changes import ListedChanges, RandomFailures, Recovery
 from env.sim.view.raw_env import RawEnv
 from tests.episodes import checked
 from tests.recorded_worlds import (

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from env.tickets.lottery import PARTS, begin, draw, offset_of, spread
-from env.tickets.records import HEAD
-from env.tickets.trees import follow, holder
+from env.tickets.records import HEAD, follow, holder
 from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, Mechanism, counts, made
 
 FIVE = (10, 2, 5, 1, 2)
