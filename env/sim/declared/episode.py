@@ -131,9 +131,11 @@ class Episode:
             InputError: a tenant holds no tickets, but others do.
         """
         names = self.workload.tenants or ("",) * len(self.workload.templates)
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        if self.funding is not None:
-            numbers = {name: self.funding.place_of(name) for name in numbers}
+        known = dict.fromkeys(names) if self.funding is None else self.funding.tenants
+        numbers = {name: number for number, name in enumerate(known)}
+        for name in names:
+            if name not in numbers:
+                raise InputError(f"tenants: {short(name)} holds no tickets")
         return [numbers[name] for name in names]
 
     def _check_arrivals(self) -> None:

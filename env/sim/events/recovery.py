@@ -27,16 +27,7 @@ from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
 from env.sim.state.change_records import NO_SERVER_LEFT, RETRIES
 from env.sim.state.draws import BACK_OFF, is_called, uniform
-from env.sim.state.records import (
-    FAILED,
-    FINISHED,
-    INF,
-    LONGEST,
-    NONE,
-    PENDING,
-    RETRY,
-    SUBMITTED,
-)
+from env.sim.state.records import FAILED, FINISHED, INF, LONGEST, NONE, PENDING, RETRY, SUBMITTED
 from env.sim.state.timers import set_timer
 
 

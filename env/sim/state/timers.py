@@ -4,18 +4,9 @@ A timer is not taken back: what it was for carries another number by the time it
 """
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.state import records
 from env.sim.state.block import State
-from env.sim.state.records import (
-    EXPIRY,
-    FOLLOW_UP,
-    LEASE_END,
-    NONE,
-    PATIENCE,
-    PREWARMING,
-    RETRY,
-    SLICE_END,
-    STARVATION,
-)
+from env.sim.state.records import NONE
 
 # A binary heap, ordered by (time, major, minor). The caller keeps its size.
 
@@ -88,21 +79,21 @@ def up_to_date(state: State, position: int) -> bool:
     """Whether a timer still means something."""
     kind, number = state.timers[position].major, state.timers[position].minor
     index = state.timers[position].index
-    if kind == SLICE_END:
+    if kind == records.SLICE_END:
         return state.requests[state.containers[index].function].run == number
-    if kind == EXPIRY:
+    if kind == records.EXPIRY:
         return state.idle[index].number == number
-    if kind == PREWARMING:
+    if kind == records.PREWARMING:
         return state.images[index].number == number
-    if kind == LEASE_END:
+    if kind == records.LEASE_END:
         return state.servers[number].lease_number == index
-    if kind == PATIENCE:
+    if kind == records.PATIENCE:
         return state.queue[0].patience_timer == state.timers[position].time
-    if kind == STARVATION:
+    if kind == records.STARVATION:
         return state.queue[0].starvation_timer == state.timers[position].time
-    if kind == RETRY:
+    if kind == records.RETRY:
         return state.retried[number].backs_off == 1 and state.functions[number].attempt == index
-    if kind == FOLLOW_UP:
+    if kind == records.FOLLOW_UP:
         return state.servers[number].follow_up == index
     return True
 

@@ -159,14 +159,9 @@ class NumaNode(View):
         """Waiting for memory, first come first."""
         return [read_container(self.state, index) for index in self._indices("first_waiting")]
 
-    def status_at(self, time: float, runs: np.ndarray | None = None) -> NodeStatus:
-        """Use of the node at a time: recorded before its clock, projected from there on.
-
-        Args:
-            time: seconds.
-            runs: all that ran here, with the fields of `RUN`; None: what the records still know.
-        """
-        runs = self._runs() if runs is None else runs
+    def status_at(self, time: float) -> NodeStatus:
+        """Use of the node at a time (s): recorded before its clock, projected from there on."""
+        runs = self._runs()
         active = runs[_active(runs, time)]
         parallelism, used = int(active["parallelism"].sum()), int(active["memory_alloc"].sum())
         return NodeStatus(
@@ -177,11 +172,11 @@ class NumaNode(View):
             free_memory=self.memory - used,
         )
 
-    def utilisation_records(self, runs: np.ndarray | None = None) -> list[tuple[float, NodeStatus]]:
+    def utilisation_records(self) -> list[tuple[float, NodeStatus]]:
         """`status_at` from each time (s) on, from 0 to the last projected completion."""
-        runs = self._runs() if runs is None else runs
+        runs = self._runs()
         times = np.unique([0.0, *runs["start_time"], *runs["completion_time"]])
-        return [(time, self.status_at(time, runs)) for time in times.tolist()]
+        return [(time, self.status_at(time)) for time in times.tolist()]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[tuple[float, int]]:
         """A container's speed (operations/s) from each time (s) on; 0 from its end on."""

@@ -91,18 +91,10 @@ TOO_LARGE: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         r"^big.json: workflow 'chain': 9.0072e\+15 bytes of edge 'a' -> 'b' take",
     ),
-    "work of workflows": (
-        lambda: RawEnv([0.0] * 3, [two(work=2**60)] * 3, FAST),
-        "operations in all",
-    ),
     "work of one": (lambda: two(work=2**62), "operations in all"),
     "work of a request": (
         lambda: PROFILES.operations(np.array([0]), np.array([1e9]), 2**53),
         "a request of 'F' is .* operations",
-    ),
-    "cold start": (
-        lambda: Images(np.array([1.0, 1e300]), {}),
-        r"images: a cold start is 1e\+300 s",
     ),
     "keep": (lambda: Fixed(keep=1e-300), "keep"),
     "slice": (lambda: RoundRobin(time_slice=1e-300), "time_slice"),

@@ -14,16 +14,7 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.server_changes import ListedChanges, RandomFailures, Recovery
 from env.sim.view.raw_env import RawEnv
 from tests.episodes import checked
-from tests.recorded_worlds import (
-    CLUSTER,
-    DIAMOND,
-    FUNDING,
-    KEPT,
-    LEASES,
-    ORDERS,
-    SHORT,
-    played,
-)
+from tests.recorded_worlds import CLUSTER, DIAMOND, FUNDING, KEPT, LEASES, ORDERS, SHORT, played
 
 SERVERS = ("small 0", "small 1", "large 0")
 FOUND = (128, 133, 134)

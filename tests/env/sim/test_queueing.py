@@ -257,6 +257,7 @@ def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
         ([1.0], [0, 0], [8], "2 are given for the 1 functions of 'one'"),
         ([1.0], [0], [0], "memory: 1 amounts of at least 1 MB are needed"),
         ([-1.0], [0], [8], "a cold start is -1.0 s"),
+        ([1e300], [0], [8], r"images: a cold start is 1e\+300 s"),
     ],
 )
 def test_images_that_are_wrong_are_refused(
