@@ -4,7 +4,7 @@ import numpy as np
 
 from env.sim.state.block import State
 from env.sim.state.records import NONE, SUBMITTED
-from env.sim.view.resources import waits_on_node
+from env.sim.view.hardware import waits_on_node
 
 
 def waiting(state: State) -> np.ndarray:

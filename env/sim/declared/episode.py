@@ -66,8 +66,7 @@ class Episode:
     Raises:
         InputError: the lengths of what arrives differ, work is given of a workflow of several
             functions, an arrival time is not a number >= 0, tickets are not above 0, there are no
-            slots, a template is none, a function fits no NUMA node, or tenants share by tickets
-            which they do not hold.
+            slots, a function fits no NUMA node, or tenants share by tickets which they do not hold.
     """
 
     workload: EpisodeWorkload
@@ -150,11 +149,6 @@ class Episode:
                 raise InputError(
                     f"workflow {wf_id}: arrival_time is {short(time)}, "
                     f"at least 0 and at most {LONGEST:g} is needed"
-                )
-        for wf_id, template in enumerate(templates):
-            if not isinstance(template, WorkflowTemplate):
-                raise InputError(
-                    f"workflow {wf_id}: a WorkflowTemplate is needed, found {short(template)}"
                 )
         for what in ("tenants", "tickets", "work"):
             given = getattr(self.workload, what)

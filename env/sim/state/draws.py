@@ -41,9 +41,6 @@ def weibull(number, shape: float, scale: float):
     return scale * (-np.log(number)) ** (1.0 / shape)
 
 
-# Conditional calls.
-
-
 @compiled_apart
 def calls(seed, wf_id: int, source: int, target: int, probability: float):
     """Whether function `source` of a workflow, once it ends, calls function `target`."""

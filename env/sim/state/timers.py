@@ -8,6 +8,58 @@ from env.sim.state import records
 from env.sim.state.block import State
 from env.sim.state.records import NONE
 
+
+@compiled
+def up_to_date(state: State, position: int) -> bool:
+    """Whether a timer still means something."""
+    kind, number = state.timers[position].major, state.timers[position].minor
+    index = state.timers[position].index
+    if kind == records.SLICE_END:
+        return state.requests[state.containers[index].function].run == number
+    if kind == records.EXPIRY:
+        return state.idle[index].number == number
+    if kind == records.PREWARMING:
+        return state.images[index].number == number
+    if kind == records.LEASE_END:
+        return state.servers[number].lease_number == index
+    if kind == records.PATIENCE:
+        return state.queue[0].patience_timer == state.timers[position].time
+    if kind == records.STARVATION:
+        return state.queue[0].starvation_timer == state.timers[position].time
+    if kind == records.RETRY:
+        return state.retried[number].backs_off == 1 and state.functions[number].attempt == index
+    if kind == records.FOLLOW_UP:
+        return state.servers[number].follow_up == index
+    return True
+
+
+@compiled_apart
+def set_timer(state: State, time: float, kind: int, number: int, index: int) -> None:
+    """Sets a timer; when the heap is full, those that are out of date make room.
+
+    The heap holds twice as many as can be up to date at once.
+    """
+    timers, cluster = state.timers, state.cluster
+    if cluster[0].timers_size == len(timers):
+        kept = 0
+        for position in range(len(timers)):
+            if up_to_date(state, position):
+                event_time, event_index = timers[position].time, timers[position].index
+                major, minor = timers[position].major, timers[position].minor
+                push(timers, kept, event_time, major, minor, event_index)
+                kept += 1
+        cluster[0].timers_size = kept
+    push(timers, cluster[0].timers_size, time, kind, number, index)
+    cluster[0].timers_size += 1
+
+
+@compiled
+def drop_timer(state: State) -> None:
+    """Removes the first timer."""
+    drop(state.timers, state.cluster[0].timers_size, 0)
+    state.cluster[0].timers_size -= 1
+
+
 # A binary heap, ordered by (time, major, minor). The caller keeps its size.
 
 
@@ -69,60 +121,6 @@ def drop(heap, size: int, position: int) -> None:
             break
         swap(heap, child, parent)
         parent = child
-
-
-# Timers.
-
-
-@compiled
-def up_to_date(state: State, position: int) -> bool:
-    """Whether a timer still means something."""
-    kind, number = state.timers[position].major, state.timers[position].minor
-    index = state.timers[position].index
-    if kind == records.SLICE_END:
-        return state.requests[state.containers[index].function].run == number
-    if kind == records.EXPIRY:
-        return state.idle[index].number == number
-    if kind == records.PREWARMING:
-        return state.images[index].number == number
-    if kind == records.LEASE_END:
-        return state.servers[number].lease_number == index
-    if kind == records.PATIENCE:
-        return state.queue[0].patience_timer == state.timers[position].time
-    if kind == records.STARVATION:
-        return state.queue[0].starvation_timer == state.timers[position].time
-    if kind == records.RETRY:
-        return state.retried[number].backs_off == 1 and state.functions[number].attempt == index
-    if kind == records.FOLLOW_UP:
-        return state.servers[number].follow_up == index
-    return True
-
-
-@compiled_apart
-def set_timer(state: State, time: float, kind: int, number: int, index: int) -> None:
-    """Sets a timer; when the heap is full, those that are out of date make room.
-
-    The heap holds twice as many as can be up to date at once.
-    """
-    timers, cluster = state.timers, state.cluster
-    if cluster[0].timers_size == len(timers):
-        kept = 0
-        for position in range(len(timers)):
-            if up_to_date(state, position):
-                event_time, event_index = timers[position].time, timers[position].index
-                major, minor = timers[position].major, timers[position].minor
-                push(timers, kept, event_time, major, minor, event_index)
-                kept += 1
-        cluster[0].timers_size = kept
-    push(timers, cluster[0].timers_size, time, kind, number, index)
-    cluster[0].timers_size += 1
-
-
-@compiled
-def drop_timer(state: State) -> None:
-    """Removes the first timer."""
-    drop(state.timers, state.cluster[0].timers_size, 0)
-    state.cluster[0].timers_size -= 1
 
 
 # Which NUMA node completes a container next: a tournament (winner tree) over all nodes.

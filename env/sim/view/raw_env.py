@@ -30,9 +30,8 @@ from env.sim.queue.workflow_tickets import grant
 from env.sim.state.history import listening, runs_of
 from env.sim.state.records import ASIDE, CHANGE, CHOOSE, DONE, ENTRY, NONE, PLACE, SHARE
 from env.sim.state.timers import set_timer
-from env.sim.view.hardware import Cluster
+from env.sim.view.hardware import Cluster, Resources, demands_of, left_of, resources_of
 from env.sim.view.recorded import Recorded
-from env.sim.view.resources import Resources, demands_of, left_of, resources_of
 from env.sim.view.workload import Function, Played, Workload
 from env.tickets.rights import exact
 

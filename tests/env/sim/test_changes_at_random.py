@@ -1,6 +1,7 @@
 """Servers fail, drain and come back whenever: the validator agrees, a replay is the same."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,7 +93,10 @@ def phase(run: np.void) -> str:
     return "waiting" if passed > 1e-9 else "at once"
 
 
-def check_many(seeds: list[int]) -> None:
+@pytest.mark.parametrize(
+    "seeds", [[*range(60), *FOUND], pytest.param(range(1000), marks=pytest.mark.long)], ids=len
+)
+def test_many(seeds: Sequence[int]) -> None:
     """All of them, and that everything that can happen does."""
     phases: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -109,12 +113,3 @@ def check_many(seeds: list[int]) -> None:
     assert phases.keys() >= {*starts, "running", "waiting"}, phases
     assert reasons.keys() == {"retries", "predecessor", "no server"}, reasons
     assert again > 0
-
-
-def test_a_few() -> None:
-    check_many([*range(60), *FOUND])
-
-
-@pytest.mark.long
-def test_a_thousand() -> None:
-    check_many(list(range(1000)))

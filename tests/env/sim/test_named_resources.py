@@ -90,15 +90,12 @@ def test_from_the_queue_a_node_that_has_none_left_is_refused() -> None:
 @pytest.mark.parametrize(
     ("template", "told"),
     [
-        (functions([2, 3], gpu=[1, 2]), "function 1 needs 2 gpu, the largest NUMA node has 1"),
-        (
-            functions([2], gpu=[1], memory=4096),
-            "function 0 needs 4096 MB, 1 gpu, no NUMA node has all of it",
-        ),
+        (functions([2, 3], gpu=[1, 2]), "1 needs 2 gpu, the largest NUMA node has 1"),
+        (functions([2], [1], 4096), "0 needs 4096 MB, 1 gpu, no NUMA node has all of it"),
     ],
 )
 def test_what_no_node_has_is_refused(template: WorkflowTemplate, told: str) -> None:
-    with pytest.raises(InputError, match=f"^workflow 'w': {told}$"):
+    with pytest.raises(InputError, match=f"^workflow 'w': function {told}$"):
         RawEnv([0.0], [template], CLUSTER)
 
 

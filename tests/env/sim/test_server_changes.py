@@ -366,6 +366,3 @@ def test_bad_input() -> None:
     for wrong in (fail(-1.0, None), event(1.0, "drain"), event(1.0, "join", notice=1.0)):
         with pytest.raises(ValidationError):
             ListedChanges.model_validate({"kind": "listed", "events": [wrong]})
-    law = {"shape": 1.0, "scale": 0.0}
-    with pytest.raises(ValidationError):
-        RandomFailures.model_validate({"kind": "random", "failures": law, "repairs": law})
