@@ -8,7 +8,7 @@ from pydantic import Field
 from agents.scheduler import Decision
 from env.base.schema import Strict
 from env.sim.declared.ordering import WithoutRank
-from env.sim.forecast.grid import coming_intensities
+from env.sim.events.carbon import coming_intensities
 from env.sim.queue.central_queue import CHOSEN
 from env.sim.state.records import NONE
 

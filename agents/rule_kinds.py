@@ -18,8 +18,8 @@ from env.learn.scaler import MORE, SAME, next_to_leave
 from env.sim.declared.ordering import FirstCome
 from env.sim.state.block import State
 from env.sim.state.records import NONE, SUBMITTED
+from env.sim.view.hardware import waits_on_node
 from env.sim.view.raw_env import RawEnv
-from env.sim.view.resources import waits_on_node
 
 
 class Rule(Strict):

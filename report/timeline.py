@@ -15,7 +15,7 @@ from env.sim.episode.episode_file import read_episode
 from env.sim.episode.model import CONDITIONS
 from env.sim.episode.replay import played
 from env.sim.node.node_status import tenants_of, thread_speeds
-from env.sim.state.history import CONDITION, WarmPeriod, leases_of, warm_periods_of
+from env.sim.state.history import CONDITION, leases_of, warm_periods_of
 from env.sim.state.records import IN_SERVICE, KILLED
 from env.sim.view.hardware import NumaNode
 from env.sim.view.raw_env import RawEnv
@@ -198,9 +198,9 @@ def containers_of(env: RawEnv) -> pd.DataFrame:
 
 
 def _warm(env: RawEnv) -> pd.DataFrame:
-    """See `Timeline`; the lanes are 0."""
-    warm = pd.DataFrame(warm_periods_of(env.history), columns=WarmPeriod._fields).assign(lane=0)
-    warm["end"] = warm["end"].clip(upper=env.time)
+    """See `Timeline.warm`."""
+    warm = pd.DataFrame(warm_periods_of(env.history)).assign(lane=0)
+    warm = warm.assign(begin=warm["time"], end=warm["end_time"].clip(upper=env.time))
     return warm.loc[warm["begin"] < warm["end"], ["node", "lane", "begin", "end"]]
 
 

@@ -14,6 +14,7 @@ from env.sim.episode.model import EpisodeFile
 from env.sim.episode.recording import episode_of
 from env.sim.episode.replay import differences, replayed
 from env.sim.view.raw_env import RawEnv
+from tests.documents import Change
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
@@ -55,6 +56,14 @@ def assert_sound(recorded: EpisodeFile) -> None:
     assert violations(recorded) == []
     assert recorded.expected is not None
     assert differences(replayed(recorded), recorded.expected) == []
+
+
+def objections(recorded: EpisodeFile, *changes: Change) -> list[str]:
+    """What the validator says of a file that has been changed."""
+    document = recorded.model_dump(mode="json", by_alias=True)
+    for change in changes:
+        change(document)
+    return violations(EpisodeFile.model_validate(document))
 
 
 def end(env: RawEnv) -> RawEnv:

@@ -8,7 +8,7 @@ import pytest
 
 from env.sim.forecast.candidates import update_finish_bounds
 from env.sim.state.block import State
-from env.sim.state.calls import is_called
+from env.sim.state.draws import is_called
 from env.sim.state.records import (
     DOWN,
     FAILED,

@@ -22,7 +22,7 @@ from env.sim.declared.ordering import FIRST_COME, declared_functions
 from env.sim.declared.power import Power
 from env.sim.declared.regions import ANYWHERE, Link
 from env.sim.declared.rules import PerUse
-from env.sim.state.calls import calls
+from env.sim.state.draws import calls
 from tests.reference_node import Idle, Image, Job, Node, Server, window
 
 NO_POWER = Power(

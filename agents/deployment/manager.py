@@ -40,7 +40,7 @@ def nodes_of(template: WorkflowTemplate) -> tuple[str, ...]:
 def forecast(state: State, time: float) -> np.ndarray:
     """(24, R) gCO2e/kWh by hour of the day, of the 24 hours from that of a time on.
 
-    They are forecast with the error of env/sim/forecast/grid.py. Hour 0 is midnight.
+    They are forecast with the error of env/sim/events/carbon.py. Hour 0 is midnight.
     """
     cluster, first = state.cluster[0], int(time // HOUR)
     hours = int((time + cluster["begin_time"]) // HOUR) + np.arange(HOURS)

@@ -5,7 +5,7 @@ import numpy as np
 from agents.rule_kinds import PlacementRule
 from agents.scheduler import Decision
 from env.sim.events.carbon import intensity_at
-from env.sim.events.transfers import transfer_between_regions
+from env.sim.events.placing import transfer_between_regions
 from env.sim.state.containers import declared_left
 from env.sim.state.records import JOULES_PER_KWH
 

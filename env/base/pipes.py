@@ -25,14 +25,10 @@ def until_reader_leaves() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        if not _reader_has_left():
-            raise
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), select.POLLOUT)
+        if not any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise  # its reader is still there
         # What is still to be written goes nowhere, or Python would complain of it when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
-
-
-def _reader_has_left() -> bool:
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), select.POLLOUT)
-    return any(event & select.POLLERR for _, event in poll.poll(0))

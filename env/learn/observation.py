@@ -13,8 +13,8 @@ import numpy as np
 from env.base.jit import compiled, places
 from env.score.greedy_score import greedy_scores, leased_cores, server_cores, workflow_cost
 from env.score.reward import lease_value
+from env.sim.events.carbon import intensities
 from env.sim.forecast.candidates import forecast
-from env.sim.forecast.grid import intensities
 from env.sim.queue.tracking import parallel_cores
 from env.sim.state.block import State
 from env.sim.state.records import HOUR, INF, NONE

@@ -16,8 +16,8 @@ from env.score.greedy_score import workflow_cost
 from env.score.reward import cost_ratio
 from env.sim.declared.aside import DecisionKind
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.events.transfers import transfer_between_regions
-from env.sim.forecast.grid import intensities
+from env.sim.events.carbon import intensities
+from env.sim.events.placing import transfer_between_regions
 from env.sim.node.fit import need_of, short_of
 from env.sim.state.block import State
 from env.sim.state.records import IN_SERVICE, INF, JOULES_PER_KWH, NONE, SUBMITTED

@@ -25,7 +25,7 @@ from env.sim.queue.workflow_tickets import grant
 from env.sim.state.block import State
 from env.sim.state.queue_records import BASE, COMPETING
 from env.sim.state.records import NONE, SHARE
-from env.tickets.amounts import Tickets
+from env.tickets.rights import Tickets
 
 TENANT_CONTEXT: Final = (
     "right",  # its share of the tickets if all tenants compete

@@ -13,7 +13,7 @@ from typing import Final
 from env.base.jit import compiled, places
 from env.learn.observation import clip, log_of, log_seconds
 from env.sim.state.block import State
-from env.sim.state.calls import is_taken
+from env.sim.state.draws import is_taken
 from env.sim.state.records import FINISHED, NONE, NOT_CALLED, RUNNING, SUBMITTED
 
 FUNCTION_FEATURES: Final = (

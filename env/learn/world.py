@@ -18,9 +18,8 @@ from env.sim.declared.aside import DecisionKind
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.keep_alive_policy import EcoLife, FaasCache, Fixed, Lru, NoKeepAlive
 from env.sim.declared.ordering import FIRST_COME
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Dispatch, Immediate, Lease, Queued, RuleGroups
-from env.sim.declared.server_changes import NO_CHANGES, Changes
+from env.sim.declared.server_changes import NO_CHANGES, Changes, Recovery
 from env.sim.events.choosing import play_to_choice
 from env.sim.state.block import State
 from env.sim.state.records import DONE

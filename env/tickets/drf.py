@@ -6,9 +6,7 @@ resource, here over its tickets. O(log n) for everything.
 """
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.records import INF, NEVER, RESOURCES, Shares
-from env.tickets.trees import set_key
-from env.tickets.use import price, remember
+from env.tickets.records import INF, NEVER, RESOURCES, Shares, price, remember, set_key
 
 WHOLE = float(1 << 60)
 """Key of a client with one ticket that holds all of a resource."""

@@ -13,9 +13,7 @@ number, so nothing is rounded.
 import numpy as np
 
 from env.base.jit import compiled
-from env.tickets.records import INF, Shares
-from env.tickets.trees import ONE
-from env.tickets.use import price, remember
+from env.tickets.records import INF, ONE, Shares, price, remember
 
 
 @compiled

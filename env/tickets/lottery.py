@@ -15,9 +15,7 @@ from typing import Final
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.records import MULTI_LOTTERY, Shares
-from env.tickets.trees import holder, set_part
-from env.tickets.use import price, remember
+from env.tickets.records import MULTI_LOTTERY, Shares, holder, price, remember, set_part
 
 PARTS: Final = 1 << 16
 """Of a ticket."""

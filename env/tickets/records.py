@@ -1,7 +1,8 @@
 """The records of a mechanism: one of the whole, one a client, and a tree over the clients.
 
-Compiled functions take the whole `Shares` and a client as its slot in `clients`. Amounts of the
-resource and quanta are in the caller's unit, core-seconds for example.
+Below are what mechanisms have in common: trees, and past use that is remembered. Compiled functions
+take the whole `Shares` and a client as its slot in `clients`. Amounts of the resource and quanta
+are in the caller's unit, core-seconds for example.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from env.base.jit import compiled_apart
+from env.base.jit import compiled, compiled_apart
 
 MECHANISMS: Final = ("lottery", "multi_lottery", "stride", "hierarchical_stride", "drf")
 """Names of the mechanisms; in compiled code each is a number, its position."""
@@ -89,7 +90,8 @@ BLANK = np.zeros(1, CLIENT)
 """A client that has never competed."""
 
 # Entry 1 is the root of a tree, entries 2i and 2i + 1 are the children of entry i, and the second
-# half are the leaves, one a client in the order of their slots.
+# half are the leaves, one a client in the order of their slots. An entry of a tree of sums is the
+# sum of its children, one of a tournament the least of them, of equal keys that of the lowest slot.
 NODE = np.dtype([("key", np.int64), ("client", np.int64)])
 
 # Two groups under one entry: the left one goes first unless `lag` is above `bound`.
@@ -145,3 +147,90 @@ def reset(shares: Shares) -> None:
     for pair in range(len(pairs)):
         pairs[pair].lag = 0.0
         pairs[pair].bound = INF
+
+
+# Trees over all clients.
+
+ONE = np.uint64(1)
+
+
+@compiled
+def set_part(nodes: np.ndarray, client: int, key: int) -> None:
+    """Gives a client another key of a tree of sums."""
+    node = len(nodes) // 2 + client
+    more = key - nodes[node].key
+    while node >= 1:
+        nodes[node].key += more
+        node //= 2
+
+
+@compiled
+def follow(nodes: np.ndarray, node: int, offset):
+    """The child that holds an offset of an inner node, and the offset there."""
+    left = nodes[2 * node].key
+    beyond = offset >= left
+    return 2 * node + (1 if beyond else 0), offset - (left if beyond else 0)
+
+
+@compiled
+def holder(nodes: np.ndarray, offset):
+    """The client that holds an offset of the root."""
+    node = 1
+    while node < len(nodes) // 2:
+        node, offset = follow(nodes, node, offset)
+    return node - len(nodes) // 2
+
+
+@compiled
+def set_key(nodes: np.ndarray, client: int, key: int) -> None:
+    """Gives a client another key of a tournament and plays its matches; the winner is at entry 1.
+
+    Without branches, which a processor would have to guess: that makes it three times as fast.
+    """
+    node = np.uint64(len(nodes) // 2 + client)
+    nodes[node].key = key
+    while node > ONE:
+        other_key, other = nodes[node ^ ONE].key, nodes[node ^ ONE].client
+        loses = (other_key < key) | ((other_key == key) & (other < client))
+        client = other if loses else client
+        key = min(key, other_key)
+        node >>= ONE
+        nodes[node].key = key
+        nodes[node].client = client
+
+
+# Past use, remembered with a half-life: a client that had more than its share pays more. The price
+# of a quantum is 2^(u / s - 1), at least 1/2 and at most 2: u is the client's share of all
+# remembered use, s its share of the tickets. The formula is Slurm's fair-share factor 2^(-u / s),
+# turned from a priority into a price that is 1 at the entitled share.
+
+
+@compiled
+def left_of(record, head):
+    """Quanta that are still remembered of a client, or of all."""
+    return record.remembered * 2.0 ** (-(head.clock - record.remembered_at) / head.half_life)
+
+
+@compiled
+def remember(shares: Shares, client: int, quanta) -> None:
+    """A client has used some standard quanta; less than 0 takes some back."""
+    head, clients = shares.head, shares.clients
+    if head[0].half_life < INF:
+        clients[client].remembered = max(0.0, left_of(clients[client], head[0]) + quanta)
+        clients[client].remembered_at = head[0].clock
+        head[0].remembered = max(0.0, left_of(head[0], head[0]) + quanta)
+        head[0].remembered_at = head[0].clock
+
+
+@compiled
+def price(shares: Shares, client: int):
+    """What a quantum of a client counts as."""
+    head, row = shares.head[0], shares.clients[client]
+    if head.half_life == INF or row.tickets == 0:
+        return 1.0
+    everything = left_of(head, head)
+    if everything <= 0.0:
+        return 1.0
+    all_tickets = head.tickets + (0 if row.competing == 1 else row.tickets)
+    share = row.tickets / all_tickets
+    return 2.0 ** min(1.0, left_of(row, head) / everything / share - 1.0)

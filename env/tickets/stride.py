@@ -11,9 +11,7 @@ import math
 from typing import Final
 
 from env.base.jit import compiled, compiled_apart
-from env.tickets.records import NEVER, Shares
-from env.tickets.trees import set_key
-from env.tickets.use import price, remember
+from env.tickets.records import NEVER, Shares, price, remember, set_key
 
 STRIDE_ONE: Final = 1 << 40
 """Stride of a client with one ticket."""

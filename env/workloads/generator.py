@@ -15,7 +15,7 @@ from env.sim.declared.episode import EpisodeWorkload
 from env.sim.declared.funding import BASE, Funding, Grant
 from env.sim.declared.images import Images
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.tickets.amounts import Tickets
+from env.tickets.rights import Tickets
 from env.workloads.arrivals import Arrivals
 from env.workloads.templates import PoolName, WorkflowConfig, template_pools
 

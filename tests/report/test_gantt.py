@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease, Rules
-from env.sim.declared.server_changes import ListedChanges
+from env.sim.declared.server_changes import ListedChanges, Recovery
 from report import palette
 from report.gantt import main
 from tests.episodes import GOLDEN, begun, written

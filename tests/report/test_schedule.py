@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease, Rules
-from env.sim.declared.server_changes import ListedChanges
+from env.sim.declared.server_changes import ListedChanges, Recovery
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.view.raw_env import RawEnv
 from report.schedule import main, read_schedule

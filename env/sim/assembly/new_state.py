@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.assembly.region_records import region_arrays
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.resources import named_arrays, region_masks
 from env.sim.declared.rules import DEFAULT_RULES
@@ -22,8 +21,7 @@ from env.sim.queue.central_queue import reset_queue
 from env.sim.state import change_records, records
 from env.sim.state.block import CHANGING, TABLES, State
 from env.sim.state.records import GB, HOUR, IN_SERVICE, INF, NONE, TICK
-from env.sim.state.timers import set_timer
-from env.sim.state.tournament import reset_tree
+from env.sim.state.timers import reset_tree, set_timer
 
 
 def copy_state(state: State) -> State:
@@ -160,6 +158,25 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes
+
+
+def region_arrays(config: ClusterConfig) -> dict[str, np.ndarray]:
+    """The arrays of a `State` about regions; where a cluster has none all servers are in one."""
+    names = list(config.regions)
+    powers = [config.power_in(name) for name in names] or [config.power]
+    regions = np.zeros(len(powers), records.REGION)
+    by_hour = [np.array(power.by_hour if power else (0.0,)) for power in powers]
+    regions["core_watts"] = [power.core_watts if power else 0.0 for power in powers]
+    regions["pue"] = [power.pue if power else 1.0 for power in powers]
+    regions["hours"] = [len(hours) for hours in by_hour]
+    regions["first_hour"] = np.cumsum(regions["hours"]) - regions["hours"]
+    regions["cycle"] = [hours.sum() for hours in by_hour]
+    intensity = np.zeros(regions["hours"].sum(), records.INTENSITY)
+    intensity["grams"] = np.concatenate(by_hour)
+    intensity["before"] = np.concatenate([np.cumsum(hours) - hours for hours in by_hour])
+    links = [config.link(source, target) for source in names for target in names]
+    rows = [(link.round_trip, link.bandwidth, link.egress / GB) for link in links]
+    return {"regions": regions, "links": np.array(rows, records.LINK), "intensity": intensity}
 
 
 def catalogue(

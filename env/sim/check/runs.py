@@ -1,18 +1,20 @@
-"""Checks the runs of a finished schedule: their order, and what the central queue does."""
+"""Checks the runs of a finished schedule, the central queue, and the containers that are warm."""
 
 from bisect import bisect_left, insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from env.resources.quantity import UNIT, as_number
-from env.sim.check.rounding import check_close, slack
-from env.sim.check.schedule import Function, Place, Schedule
-from env.sim.declared.recovery import Recovery
-from env.sim.episode.model import MOMENTS, RunModel, named
+from env.sim.check.schedule import Function, Place, Schedule, check_close, slack
+from env.sim.declared.keep_alive_policy import Fixed
+from env.sim.declared.server_changes import Recovery
+from env.sim.episode.model import MOMENTS, RunModel, WarmModel, named
 
 QueueEvent = tuple[int, bool, float, RunModel]
 """Number, whether it is a dispatch (or a joining), seconds, and whose it is."""
+Containers = tuple[Place, int | None]
+"""Where containers are, and of what image."""
 
 
 def check_runs(schedule: Schedule) -> Iterator[str]:
@@ -221,3 +223,41 @@ def _check_order(schedule: Schedule, events: Sequence[QueueEvent]) -> Iterator[s
         if waiting[0] != turn:
             yield f"{run}: starts at {time} s before its turn"
         waiting.pop(bisect_left(waiting, turn))
+
+
+def check_containers(schedule: Schedule) -> Iterator[str]:
+    """Who starts warm ends the wait of a container of its image there; others find none.
+
+    A container becomes idle where a run of its image ends, unless it is started ahead of requests.
+    """
+    policy = schedule.episode.options.keep_alive
+    left: Counter[tuple[Containers, int, float]] = Counter()
+    used: Counter[tuple[Containers, float]] = Counter()
+    waiting: dict[Containers, list[WarmModel]] = defaultdict(list)
+    for run in schedule.results.runs:
+        where: Containers = run.place, schedule.declared[run.function].image
+        left[where, run.memory_allocated_mb, run.end_time] += 1
+    for index, warm in enumerate(schedule.results.warm_containers):
+        where, shown = (warm.place, warm.image), f"warm_containers.{index}"
+        begins = where, warm.memory_mb, warm.begin_time
+        ahead = "hybrid_histogram", schedule.episode.images[warm.image].memory_mb
+        used[where, warm.end] += 1
+        waiting[where].append(warm)
+        left[begins] -= 1
+        if policy.policy == "none":
+            yield f"{shown}: nothing stays warm with keep_alive 'none'"
+        elif warm.end < warm.begin_time:
+            yield f"{shown}: ends at {warm.end_time}, before it begins"
+        elif left[begins] < 0 and (policy.policy, warm.memory_mb) != ahead:
+            yield f"{shown}: no run of its image and memory ends on {warm} at {warm.begin_time}"
+        end = min(warm.end, schedule.results.last_completion_time)
+        if isinstance(policy, Fixed) and end - warm.begin_time > policy.keep + slack(end):
+            yield f"{shown}: idle for more than {policy.keep} s"
+    for run in schedule.results.runs:
+        where, time = (run.place, schedule.declared[run.function].image), run.dispatch_time
+        if run.warm:
+            used[where, time] -= 1
+            if used[where, time] < 0:
+                yield f"{run}: starts warm at {time} s where nothing is warm"
+        elif any(warm.begin_time < time < warm.end for warm in waiting[where]):
+            yield f"{run}: starts cold at {time} s where a container is warm"

@@ -1,8 +1,8 @@
-"""A finished schedule as its episode file records it, indexed for the checks."""
+"""A finished schedule as its episode file records it, indexed, and how its numbers are compared."""
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, partial
 from operator import attrgetter, itemgetter
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from env.sim.declared.funding import Funding
 from env.sim.episode.model import EdgeModel, EpisodeFile, Results, RunModel, ServerLeaseModel
-from env.sim.state.calls import calls
+from env.sim.state.draws import calls
 from env.sim.state.records import MB_PER_GB
 
 Function = tuple[int, int]
@@ -22,6 +22,12 @@ Place = tuple[str, int, int]
 
 UNUSED = {"lease_seconds": 0.0, "lease_expiration_time": 0.0, "rent": 0.0}
 """What is recorded of a server that was never leased; the record may leave it out."""
+
+# The order of float64 additions is not part of the rules, and costs the last digits: of numbers of
+# any size, and of a small difference of late times as many as the times have (seconds, USD).
+TOLERANCE = 1e-9
+RELATIVE_TOLERANCE = 1e-12
+OF_ONE_ADDITION = 2.0**-53
 
 
 class Schedule:
@@ -142,3 +148,27 @@ def _tickets(funding: Funding, there: frozenset[str]) -> Mapping[str, int]:
         if tenant not in there:
             rights.stop(tenant)
     return rights.whole_tickets(funding.rough)
+
+
+def slack(size: float, additions: int = 0) -> float:
+    """By how much a number may be off.
+
+    Args:
+        size: the largest number that it was computed from (s, USD).
+        additions: that made it, beyond a few.
+    """
+    return max(TOLERANCE, (RELATIVE_TOLERANCE + additions * OF_ONE_ADDITION) * size)
+
+
+def close(first: float, second: float, size: float = 0.0, additions: int = 0) -> bool:
+    """Whether two numbers are the same; arguments as of `slack`, a size below theirs is theirs."""
+    largest = max(abs(first), abs(second), size)
+    return first == second or abs(first - second) <= slack(largest, additions) < float("inf")
+
+
+def check_close(
+    what: str, stated: float, due: float, size: float = 0.0, additions: int = 0
+) -> Iterator[str]:
+    """A line if a number of the record is not the one that is due."""
+    if not close(stated, due, size, additions):
+        yield f"{what} is {stated}, {due} is due"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from env.sim.check.rounding import check_close, close, slack
-from env.sim.check.schedule import Place, Schedule, Server
+from env.sim.check.schedule import Place, Schedule, Server, check_close, close, slack
 from env.sim.declared.regions import ANYWHERE, Link, permitted_regions
 from env.sim.declared.rules import Lease
 from env.sim.episode.model import ChangeModel, RunModel
@@ -191,17 +190,11 @@ def transfer_seconds(
     schedule: Schedule, source: RunModel, target: RunModel, data_bytes: int
 ) -> float:
     """What data take from the NUMA node of a run to that of another one."""
-    round_trip = _link(schedule, source, target).round_trip
-    return round_trip + data_bytes / _bandwidth(schedule, source, target)
-
-
-def _bandwidth(schedule: Schedule, source: RunModel, target: RunModel) -> float:
-    """Bytes/s from the NUMA node of a run to that of another one."""
+    cluster, link = schedule.cluster, _link(schedule, source, target)
+    bandwidth = cluster.numa_bandwidth if source.server == target.server else link.bandwidth
     if source.place == target.place:
-        return schedule.cluster.memory_bandwidth
-    if source.server == target.server:
-        return schedule.cluster.numa_bandwidth
-    return _link(schedule, source, target).bandwidth
+        bandwidth = cluster.memory_bandwidth
+    return link.round_trip + data_bytes / bandwidth
 
 
 def _link(schedule: Schedule, source: RunModel, target: RunModel) -> Link:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from env.sim.check.rounding import close
-from env.sim.check.schedule import Function, Place, Schedule
+from env.sim.check.schedule import Function, Place, Schedule, close
 from env.sim.episode.model import RunModel
 from env.sim.state.queue_records import ON_NODE
 from env.tickets.cpu_share import cpu_share

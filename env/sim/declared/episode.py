@@ -68,8 +68,7 @@ class Episode:
     Raises:
         InputError: the lengths of what arrives differ, work is given of a workflow of several
             functions, an arrival time is not a number >= 0, tickets are not above 0, there are no
-            slots, a template is none, a function fits no NUMA node, or tenants share by tickets
-            which they do not hold.
+            slots, a function fits no NUMA node, or tenants share by tickets which they do not hold.
     """
 
     workload: EpisodeWorkload
@@ -133,9 +132,11 @@ class Episode:
             InputError: a tenant holds no tickets, but others do.
         """
         names = self.workload.tenants or ("",) * len(self.workload.templates)
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        if self.funding is not None:
-            numbers = {name: self.funding.place_of(name) for name in numbers}
+        known = dict.fromkeys(names) if self.funding is None else self.funding.tenants
+        numbers = {name: number for number, name in enumerate(known)}
+        for name in names:
+            if name not in numbers:
+                raise InputError(f"tenants: {short(name)} holds no tickets")
         return [numbers[name] for name in names]
 
     def _check_arrivals(self) -> None:
@@ -150,11 +151,6 @@ class Episode:
                 raise InputError(
                     f"workflow {wf_id}: arrival_time is {short(time)}, "
                     f"at least 0 and at most {LONGEST:g} is needed"
-                )
-        for wf_id, template in enumerate(templates):
-            if not isinstance(template, WorkflowTemplate):
-                raise InputError(
-                    f"workflow {wf_id}: a WorkflowTemplate is needed, found {short(template)}"
                 )
         for what in ("tenants", "tickets", "work"):
             given = getattr(self.workload, what)

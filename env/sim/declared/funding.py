@@ -10,11 +10,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from env.base.errors import InputError
-from env.base.schema import Strict, TenantName, short
+from env.base.schema import Strict, TenantName
 from env.sim.state import queue_records
 from env.sim.state.records import NONE
-from env.tickets.amounts import MOST, Tickets, exact, whole_scale
-from env.tickets.rights import Rights
+from env.tickets.rights import MOST, Rights, Tickets, exact, whole_scale
 
 BASE = "base"
 """The currency that all value comes from."""
@@ -62,20 +61,6 @@ class Funding(Strict):
             if name not in held:
                 raise InputError(f"currencies.{name}: nobody has tickets of it")
         return self
-
-    def place_of(self, tenant: str) -> int:
-        """Place of a tenant among them.
-
-        Raises:
-            InputError: it holds no tickets.
-        """
-        if tenant not in self._places:
-            raise InputError(f"tenants: {short(tenant)} holds no tickets")
-        return self._places[tenant]
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.tenants)}
 
     @cached_property
     def _amounts(self) -> dict[str, Fraction]:

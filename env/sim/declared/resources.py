@@ -69,9 +69,7 @@ def named_arrays(
 
 
 def holders(
-    templates: Sequence[WorkflowTemplate],
-    config: ClusterConfig,
-    memory: np.ndarray | None = None,
+    templates: Sequence[WorkflowTemplate], config: ClusterConfig, memory: np.ndarray | None = None
 ) -> np.ndarray:
     """(D, types) which server types have a NUMA node that holds each function when it is empty.
 
@@ -114,9 +112,7 @@ def region_masks(template: WorkflowTemplate, config: ClusterConfig) -> np.ndarra
 
 
 def check_needs(
-    templates: Sequence[WorkflowTemplate],
-    config: ClusterConfig,
-    memory: np.ndarray | None = None,
+    templates: Sequence[WorkflowTemplate], config: ClusterConfig, memory: np.ndarray | None = None
 ) -> None:
     """Refuses functions that no NUMA node holds, and those that need 1.5 of units with ids.
 

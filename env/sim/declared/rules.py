@@ -14,9 +14,7 @@ from env.sim.declared.bounds import LONGEST, MOST_SERVERS, Rate, Whole
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Order, SharedOrder
-from env.sim.declared.recovery import Recovery
-from env.sim.declared.server_changes import NO_CHANGES, Changes
-from env.sim.declared.spot import Spot
+from env.sim.declared.server_changes import NO_CHANGES, Changes, Recovery, Spot
 from env.sim.state import queue_records
 from env.sim.state.records import HOUR, INF
 

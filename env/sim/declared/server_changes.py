@@ -1,21 +1,26 @@
-"""Config group `changes`: servers join, drain, leave and fail, by a list or at random."""
+"""How servers change by themselves, and what becomes then of functions and of data.
+
+The config groups `changes` (a list, or at random), `recovery`, and `spot` of `lease`.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from env.base.errors import InputError
-from env.base.schema import Strict, nearest
+from env.base.errors import InputError, located
+from env.base.files import parse_json, read_bytes
+from env.base.schema import Recorded, Strict, nearest, validated
 from env.sim.declared.bounds import LONGEST, Seconds
 from env.sim.declared.hardware import ClusterConfig
-from env.sim.declared.spot import Spot, read_trace
-from env.sim.state.change_records import DRAIN, JOIN, LEAVE, PLANNED_CHANGE, SERVER_PLAN
-from env.sim.state.records import INF
+from env.sim.state.change_records import DRAIN, JOIN, LEAVE, PLANNED_CHANGE, RECOVERY, SERVER_PLAN
+from env.sim.state.records import INF, NONE
 
+PROJECT = Path(__file__).resolve().parents[3]
 ACTIONS = {"join": JOIN, "drain": DRAIN, "leave": LEAVE, "fail": LEAVE}
 
 
@@ -75,6 +80,75 @@ Changes = Annotated[NoChanges | ListedChanges | RandomFailures, Field(discrimina
 NO_CHANGES = NoChanges()
 
 
+def _absolute(path: str) -> str:
+    """As an absolute path: from the working directory, or else from the project's folder."""
+    given = Path(path).expanduser().absolute()
+    return str(given if given.exists() or not (PROJECT / path).exists() else PROJECT / path)
+
+
+class Spot(Strict):
+    """Which servers are of the spot market (conf/lease/spot.yaml explains each)."""
+
+    trace: Annotated[str, Field(min_length=1), AfterValidator(_absolute)] | None = None
+    share: Annotated[float, Field(ge=0, le=1)]
+    price: Annotated[float, Field(gt=0, le=1)]
+    notice: Seconds
+
+    def servers(self, cluster: ClusterConfig) -> np.ndarray:
+        """Which servers of a cluster are spot servers: bool (S,)."""
+        kinds = [(kind.count, round(self.share * kind.count)) for kind in cluster.server_types]
+        return np.concatenate([np.arange(count) >= count - spot for count, spot in kinds])
+
+
+class _Metadata(Recorded):
+    gap_seconds: Annotated[float, Field(gt=0, le=LONGEST, strict=False)]
+
+
+class SpotTrace(Recorded):
+    """A file of skypilot-org/spot-traces: instances that are available, one entry a gap."""
+
+    metadata: _Metadata
+    data: Annotated[list[Annotated[int, Field(ge=0, le=10**6)]], Field(min_length=1)]
+
+    @property
+    def width(self) -> int:
+        """The most instances that are available, at least 1."""
+        return max(1, *self.data)
+
+    @property
+    def period(self) -> float:
+        """Seconds after which it begins again."""
+        return self.metadata.gap_seconds * len(self.data)
+
+    def changes(self, place: int, notice: float) -> list[tuple[float, int, float]]:
+        """(time, action, seconds of notice) of the instance that is there above `place` others.
+
+        It is told `notice` seconds before it is taken. What is there no longer than that never
+        takes anything, so it is left out.
+        """
+        there, gap = np.array(self.data) > place, self.metadata.gap_seconds
+        before, changes = np.roll(there, 1), []
+        ends = np.flatnonzero(before & ~there)
+        for begin in np.flatnonzero(there & ~before).tolist():
+            end = int(ends[np.searchsorted(ends, begin) % len(ends)])
+            seconds = (end - begin) % len(there) * gap
+            if seconds > notice:
+                changes.append((begin * gap, JOIN, 0.0))
+                changes.append(((begin * gap + seconds - notice) % self.period, DRAIN, notice))
+        return changes
+
+
+@lru_cache(maxsize=16)
+def read_trace(path: str) -> SpotTrace:
+    """What a file says.
+
+    Raises:
+        InputError: one line with the file and what is wrong with it.
+    """
+    with located("lease.spot.trace"):
+        return validated(SpotTrace, parse_json(read_bytes(Path(path)), path), path)
+
+
 @lru_cache(maxsize=64)
 def plans_of(
     changes: Changes, spot: Spot | None, cluster: ClusterConfig
@@ -115,3 +189,34 @@ def plans_of(
     # Of one moment, what is listed first comes first.
     rows = [row for each in changes_of for row in sorted(each, key=lambda row: row[0])]
     return plans, np.array(rows, PLANNED_CHANGE), absent
+
+
+class BackOff(Strict):
+    """How long functions wait before each retry (conf/recovery/default.yaml explains each)."""
+
+    wait: Annotated[float, Field(ge=0, le=LONGEST)] = 0.0
+    factor: Annotated[float, Field(ge=1, le=100)] = 1.0
+    jitter: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+    def least(self, attempt: int) -> float:
+        """The least seconds before retry `attempt`, 1 being the first."""
+        return min(LONGEST, self.wait * self.factor ** (attempt - 1) * (1 - self.jitter))
+
+
+class Recovery(Strict):
+    """What becomes of killed functions and of lost data (conf/recovery/default.yaml explains)."""
+
+    retries: Annotated[int, Field(ge=0, le=10**6)] | None = None
+    backoff: BackOff = BackOff()
+    data_durability: Literal["durable", "server"] = "durable"
+    checkpoint: Annotated[float, Field(ge=1e-3, le=LONGEST)] | None = None
+
+    def record(self) -> np.ndarray:
+        """RECOVERY (1,)."""
+        record = np.zeros(1, RECOVERY)
+        record["limit"] = NONE if self.retries is None else self.retries
+        for key in BackOff.model_fields:
+            record[key] = getattr(self.backoff, key)
+        record["data_lost"] = self.data_durability == "server"
+        record["checkpoint"] = INF if self.checkpoint is None else self.checkpoint
+        return record

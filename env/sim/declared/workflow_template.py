@@ -118,26 +118,23 @@ class WorkflowTemplate:
 
     def _whole_numbers(self, key: str, values: Any, least: int, most: int) -> np.ndarray:
         given = np.asarray(values)
-        if given.size and not np.issubdtype(given.dtype, np.integer):
-            whole = given == np.floor(given)
-            if not whole.all():
-                bad = int(np.flatnonzero(~whole)[0])
-                raise InputError(
-                    f"{self.label}: {key}[{bad}] is {given[bad]}, a whole number is needed"
-                )
-        outside = (given < least) | (given > most)
-        if outside.any():
-            bad = int(np.flatnonzero(outside)[0])
-            raise InputError(
-                f"{self.label}: {key}[{bad}] is {given.reshape(-1)[bad]}, "
-                f"at least {least} and at most {most} is needed"
-            )
+        for wrong, needed in (
+            (given != np.floor(given), "a whole number"),
+            ((given < least) | (given > most), f"at least {least} and at most {most}"),
+        ):
+            if wrong.any():
+                bad = int(np.flatnonzero(wrong)[0])
+                found = given.reshape(-1)[bad]
+                raise InputError(f"{self.label}: {key}[{bad}] is {found}, {needed} is needed")
         return np.ascontiguousarray(given, dtype=np.int64).reshape(-1)
 
     def _check_edges(self, data_bytes: np.ndarray) -> None:
         edges = np.asarray(self.edges, dtype=np.int64).reshape(-1, 2)
-        if len(edges) != len(data_bytes):
-            raise InputError(f"{self.label}: {len(edges)} edges but {len(data_bytes)} data_bytes")
+        probability = np.asarray(self.probability, np.float64)
+        probability = probability if len(probability) else np.ones(len(edges))
+        for key, values in (("data_bytes", data_bytes), ("probability", probability)):
+            if len(values) != len(edges):
+                raise InputError(f"{self.label}: {len(edges)} edges but {len(values)} {key}")
         for source, target in edges:
             for end in (source, target):
                 if not 0 <= end < self.function_count:
@@ -145,10 +142,6 @@ class WorkflowTemplate:
                         f"{self.label}: edge {source} -> {target} names function {end}, "
                         f"known are 0 to {self.function_count - 1}"
                     )
-        probability = np.asarray(self.probability, np.float64)
-        probability = probability if len(probability) else np.ones(len(edges))
-        if len(probability) != len(edges):
-            raise InputError(f"{self.label}: {len(edges)} edges but {len(probability)} probability")
         possible = (probability > 0) & (probability <= 1)
         if not possible.all():
             bad = int(np.argmin(possible))

@@ -28,11 +28,11 @@ from env.sim.declared.funding import Funding
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.keep_alive_policy import KeepAlivePolicy, NoKeepAlive
 from env.sim.declared.ordering import Sharing
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.regions import ANYWHERE, Regions
 from env.sim.declared.rules import HOURLY, Lease, Placement
+from env.sim.declared.server_changes import Recovery
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.tickets.amounts import Tickets
+from env.tickets.rights import Tickets
 
 # Results have no bounds: the bounds of the inputs keep them finite.
 Amount = Annotated[float, Field(strict=True, ge=0)]
@@ -318,7 +318,7 @@ class Options(Strict):
     """How the world works; without `queue` each function is placed once it is ready.
 
     Without `recovery` no function ever fails. `calls_seed` is there where calls are conditional: a
-    function that ends calls another if `calls` of env/sim/state/calls.py says so. `begin_hour` is
+    function that ends calls another if `calls` of env/sim/state/draws.py says so. `begin_hour` is
     time 0 in hours of the carbon intensities, where it is not 0.
     """
 

@@ -98,11 +98,11 @@ def results_of(env: RawEnv) -> model.Results:
         unfinished=unfinished,
         warm_containers=_rows(
             model.WarmModel,
-            **_nodes(env, [period.node for period in warm]),
-            image=[period.image for period in warm],
-            memory_mb=[period.memory for period in warm],
-            begin_time=[period.begin for period in warm],
-            end_time=[period.end if period.end < INF else None for period in warm],
+            **_nodes(env, warm["node"]),
+            image=warm["image"],
+            memory_mb=warm["memory"],
+            begin_time=warm["time"],
+            end_time=[end if end < INF else None for end in warm["end_time"].tolist()],
         ),
         servers=_rows(
             model.ServerLeaseModel,

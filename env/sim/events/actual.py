@@ -12,16 +12,10 @@ import numpy as np
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.endings import complete_next, end_completed, take_off
 from env.sim.events.lease import extend_lease, renew_lease_at
-from env.sim.node.projection import (
-    admit,
-    gather,
-    play_until,
-    project,
-    stop_waiting,
-)
+from env.sim.node.projection import admit, gather, play_until, project, stop_waiting
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
-from env.sim.state.tournament import update_tree
+from env.sim.state.timers import update_tree
 
 
 @compiled_apart
@@ -71,8 +65,7 @@ def hold_back(state: State, node: int, time: float, started: np.ndarray) -> None
     for i in range(count):
         if not started[containers[scratch[i].container].function]:
             scratch[i].start = INF
-    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    play_until(state, count, nodes[node].clock, cpu, core_speed, time)
+    play_until(state, node, count, time)
     for i in range(count):
         index = scratch[i].container
         if scratch[i].start < INF:

@@ -12,36 +12,11 @@ from env.sim.events.server_changes import change_as_planned, comes_back, follow_
 from env.sim.events.submissions import any_to_place, arrive_next
 from env.sim.node.keep_alive import prewarm, remove_all_warm, remove_warm
 from env.sim.node.node_status import last_completion, status_at
+from env.sim.state import records
 from env.sim.state.block import State
 from env.sim.state.history import most_entries
-from env.sim.state.records import (
-    ARRIVAL,
-    ASIDE,
-    CHANGE,
-    DONE,
-    EXPIRY,
-    FOLLOW_UP,
-    FORECAST,
-    IN_SERVICE,
-    INF,
-    LEASE_END,
-    MORE_ARRIVALS,
-    MORE_WARM,
-    NO_SERVER,
-    NONE,
-    PATIENCE,
-    PLACE,
-    PLANNED,
-    PREWARMING,
-    RETRY,
-    SHARE,
-    SLICE_END,
-    STARVATION,
-    TAKE_HISTORY,
-    TICK,
-)
-from env.sim.state.timers import drop_timer, set_timer, up_to_date
-from env.sim.state.tournament import earliest_node
+from env.sim.state.records import INF, NONE
+from env.sim.state.timers import drop_timer, earliest_node, set_timer, up_to_date
 
 
 @compiled_apart
@@ -64,7 +39,7 @@ def play(state: State):
         waits = cluster[0].queue_size > 0 or queue[0].waiting > 0
         waits = waits or cluster[0].backing_off > 0
         if completion == INF and not waits and cluster[0].arrivals_left == 0:
-            return DONE
+            return records.DONE
         timer = state.timers[0].time if cluster[0].timers_size > 0 else INF
         places = cluster[0].queue_size > 0 and state.options[0].queued == 0 and any_to_place(state)
         decides = places or queue[0].due == 1 or (completion == INF and is_stuck(state))
@@ -78,13 +53,13 @@ def play(state: State):
             if error < 0:
                 return error
         elif places:
-            return PLACE
+            return records.PLACE
         else:
             queue[0].due = 0
             kind = dispatch(state)
             if kind == 0 and is_stuck(state):
-                kind = NO_SERVER
-            if kind == NO_SERVER and len(state.recovery) > 0:
+                kind = records.NO_SERVER
+            if kind == records.NO_SERVER and len(state.recovery) > 0:
                 fail_all_waiting(state)
             elif kind != 0:
                 return kind
@@ -118,11 +93,11 @@ def is_stuck(state: State) -> bool:
         return False
     for position in range(state.cluster[0].timers_size):
         kind = state.timers[position].major
-        renewal = state.options[0].always_up == 1 and kind == LEASE_END
-        idle = kind == TICK and state.cluster[0].out_of_service == 0
+        renewal = state.options[0].always_up == 1 and kind == records.LEASE_END
+        idle = kind == records.TICK and state.cluster[0].out_of_service == 0
         if renewal or idle or not up_to_date(state, position):
             continue
-        if kind != PLANNED and kind != FOLLOW_UP:
+        if kind != records.PLANNED and kind != records.FOLLOW_UP:
             return False
         if comes_back(state, position) and holds_any_waiting(state, state.timers[position].minor):
             return False
@@ -134,29 +109,29 @@ def between_events(state: State):
     """What has to be done or asked for before the next event; returns 0 or what `play` does."""
     queue, cluster = state.queue, state.cluster
     if queue[0].forecasts_due == 1:
-        return FORECAST
+        return records.FORECAST
     if queue[0].newcomer != NONE:
-        return SHARE
+        return records.SHARE
     if queue[0].ended_node != NONE:
         release_ended(state)
     # The next event may leave a container, and the function that it ends another.
     if len(state.images) > 0 and queue[0].idle_used + 2 > len(state.idle):
-        return MORE_WARM
+        return records.MORE_WARM
     if cluster[0].listens == 1 and cluster[0].entries + most_entries(state) > len(state.history):
-        return TAKE_HISTORY
+        return records.TAKE_HISTORY
     if cluster[0].happened == 1:
         cluster[0].happened = 0
-        return ASIDE
+        return records.ASIDE
     cluster[0].ticked = 0
     if cluster[0].arrivals_left == 0 and queue[0].more_arrivals == 1:
-        return MORE_ARRIVALS
+        return records.MORE_ARRIVALS
     return 0
 
 
 @compiled
 def fire(state: State):
     """Fires the next timer; returns 0 or a negative error code."""
-    if state.timers[0].major != ARRIVAL:
+    if state.timers[0].major != records.ARRIVAL:
         fire_other(state)
         return 0
     if state.cluster[0].arrivals_left == 0:
@@ -188,34 +163,36 @@ def fire_other(state: State) -> None:
         return
     state.cluster[0].time = time
     # Changes are no events, and a replay of choices looks again at other moments.
-    if kind <= RETRY and kind != PATIENCE:
+    if kind <= records.RETRY and kind != records.PATIENCE:
         note_event(state)
-    if kind == CHANGE:
+    if kind == records.CHANGE:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
-    elif kind == TICK and state.cluster[0].aside > 0:  # whoever scales decides, now and next time
+    elif (
+        kind == records.TICK and state.cluster[0].aside > 0
+    ):  # whoever scales decides, now and next time
         state.cluster[0].happened = state.cluster[0].ticked = 1
         state.cluster[0].again = 0
-        set_timer(state, time + state.options[0].tick, TICK, 0, 0)
-    elif kind == PLANNED:
+        set_timer(state, time + state.options[0].tick, records.TICK, 0, 0)
+    elif kind == records.PLANNED:
         change_as_planned(state, number)
-    elif kind == FOLLOW_UP:
+    elif kind == records.FOLLOW_UP:
         follow_up(state, number)
-    elif kind == RETRY:
+    elif kind == records.RETRY:
         retry(state, number)
-    elif kind == SLICE_END:
+    elif kind == records.SLICE_END:
         end_slice(state, index)
-    elif kind == EXPIRY:
+    elif kind == records.EXPIRY:
         remove_warm(state, index)
-    elif kind == PREWARMING:
+    elif kind == records.PREWARMING:
         prewarm(state, index, time)
-    elif kind == STARVATION:
+    elif kind == records.STARVATION:
         queue[0].starvation_timer = INF
         queue[0].due = 1
-    elif kind == PATIENCE:
+    elif kind == records.PATIENCE:
         queue[0].patience_timer = INF
         queue[0].due = 1
-    elif kind == LEASE_END:
+    elif kind == records.LEASE_END:
         end_lease(state, number)
 
 
@@ -225,7 +202,7 @@ def end_lease(state: State, server: int) -> None:
 
     One that drains is up until it is empty.
     """
-    stays = state.servers[server].condition == IN_SERVICE
+    stays = state.servers[server].condition == records.IN_SERVICE
     stays = stays or state.servers[server].container_count > 0
     if state.options[0].always_up == 1 and stays:
         extend_lease(state, server, NONE, state.cluster[0].time, 1)

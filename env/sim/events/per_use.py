@@ -37,23 +37,16 @@ def meter_run(state: State, index, server: int, account: int, seconds: float, ou
         server: where it was.
         account: row of the ledger.
         seconds: core-seconds of its work.
-        outcome: how it has ended.
+        outcome: how it has ended; one that is killed before it starts does not pay.
     """
-    emit_work(state, server, account, seconds, state.containers[index].start_time)
-    if state.options[0].meters & USES:
-        pay_use(state, index, server, account, outcome)
-
-
-@compiled
-def pay_use(state: State, index: int, server: int, account: int, outcome: int) -> None:
-    """A container that has left its node pays, unless it was killed before it started."""
-    seconds = state.cluster[0].time - state.containers[index].start_time
-    if not (seconds > 0.0 or outcome == COMPLETED):
+    memory, started = state.containers[index].memory_alloc, state.containers[index].start_time
+    emit_work(state, server, account, seconds, started)
+    executed = state.cluster[0].time - started
+    if state.options[0].meters & USES == 0 or not (executed > 0.0 or outcome == COMPLETED):
         return
-    memory = state.containers[index].memory_alloc
-    price = use_price(state, server, memory, seconds)
+    price = use_price(state, server, memory, executed)
     state.cluster[0].requests += 1
-    state.cluster[0].gb_seconds += memory / MB_PER_GB * seconds
+    state.cluster[0].gb_seconds += memory / MB_PER_GB * executed
     state.ledger[account].rent += price
     state.cluster[0].total_rent += price
     state.log[0].rent += price

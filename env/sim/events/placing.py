@@ -1,21 +1,91 @@
-"""A function gets a container on a NUMA node: cold starts, transfer, memory, lease."""
+"""A function gets a container on a NUMA node: cold starts, data, memory, lease."""
 
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.events.carbon import intensity_at
 from env.sim.events.lease import account_of, renew_lease_at, startup_at
 from env.sim.events.requests import start_request
 from env.sim.events.submissions import get, run_function
-from env.sim.events.transfers import pay_between_regions, transfer
 from env.sim.node.projection import node_on_container_creation
 from env.sim.queue.central_queue import BY_WORKFLOW, leave_queue
 from env.sim.queue.sharing import note_start
 from env.sim.queue.workflow_tickets import charge_workflow
 from env.sim.state.block import State
 from env.sim.state.containers import memory_ratio, take_container
+from env.sim.state.draws import is_taken
 from env.sim.state.history import note_dispatch
 from env.sim.state.records import INF, NO_CONTAINER_SLOT, NONE, SLICE_END
 from env.sim.state.timers import set_timer
+
+
+@compiled
+def transfer_speed(state: State, source: int, target: int):
+    """Bytes/s between two NUMA nodes: within one, within one server, between servers."""
+    if source == target:
+        return state.cluster[0].memory_bandwidth
+    if state.nodes[source].server == state.nodes[target].server:
+        return state.cluster[0].numa_bandwidth
+    return state.cluster[0].network_bandwidth
+
+
+@compiled
+def transfer(state: State, function: int, node: int, between_regions: bool):
+    """What it takes to move all predecessors' data to a node (rule 3).
+
+    A predecessor that was skipped, or did not call the function, left none. Between regions round
+    trips come one after another, and a function without predecessors is called from `home`.
+
+    Returns:
+        (seconds, added in ascending function id; bytes that come from other servers; USD of egress;
+        gCO2e), the last two 0 where there are no regions.
+    """
+    nodes, servers, regions = state.nodes, state.servers, len(state.regions)
+    time, region = state.cluster[0].time, servers[nodes[node].server].region
+    declared = state.functions[function].declared
+    first = function - state.functions[function].fn_id
+    begin = state.template_functions[declared].first_predecessor
+    count = state.template_functions[declared].predecessor_count
+    certain = state.template_functions[declared].conditional == 0
+    seconds = egress = rent = grams = 0.0
+    if between_regions and count == 0:
+        seconds = state.links[state.cluster[0].home * regions + region].round_trip
+    for edge in range(begin, begin + count):
+        source = state.functions[first + state.predecessors[edge].function].node
+        if source == NONE or not (certain or is_taken(state, function, edge)):
+            continue
+        data_bytes = state.predecessors[edge].data_bytes
+        leaves = nodes[source].server != nodes[node].server
+        egress += data_bytes if leaves else 0
+        if not (between_regions and leaves):
+            seconds += data_bytes / transfer_speed(state, source, node)
+            continue
+        origin = servers[nodes[source].server].region
+        link = state.links[origin * regions + region]
+        seconds += link.round_trip
+        seconds += data_bytes / link.bandwidth
+        rent += data_bytes * link.egress
+        if origin != region:
+            both = intensity_at(state, origin, time) + intensity_at(state, region, time)
+            grams += data_bytes * state.cluster[0].transfer_kwh * both / 2
+    return seconds, egress, rent, grams
+
+
+@compiled_apart
+def transfer_between_regions(state: State, function: int, node: int):
+    """As `transfer`."""
+    return transfer(state, function, node, True)
+
+
+@compiled_apart
+def pay_between_regions(state: State, account: int, function: int, node: int):
+    """Enters a transfer into the ledger; returns (seconds, bytes that come from other servers)."""
+    seconds, egress, rent, grams = transfer_between_regions(state, function, node)
+    state.ledger[account].egress += rent
+    state.ledger[account].carbon += grams
+    state.cluster[0].total_rent += rent
+    state.log[0].rent += rent
+    return seconds, egress
 
 
 @compiled
@@ -65,7 +135,7 @@ def place(state: State, node: int, memory_alloc: int):
     if len(state.links) > 0:
         log[0].data_transfer_time, egress = pay_between_regions(state, account, function, node)
     else:
-        log[0].data_transfer_time, egress = transfer(state, function, node)
+        log[0].data_transfer_time, egress, _, _ = transfer(state, function, node, False)
     if state.options[0].queued == 1:
         if len(state.tenants) > 0:
             note_start(state, tenant, function, node, memory_alloc)

@@ -1,6 +1,6 @@
 """What becomes of killed functions and of lost data: retries, back-off, checkpoints, failures.
 
-The settings are those of env/sim/declared/recovery.py, which says what each of them does.
+The settings are those of env/sim/declared/server_changes.py, which says what each of them does.
 """
 
 from __future__ import annotations
@@ -25,19 +25,9 @@ from env.sim.queue.central_queue import join_queue, leave_queue, put_first
 from env.sim.queue.sharing import give_turn_back
 from env.sim.queue.tracking import stop_tracking, track
 from env.sim.state.block import State
-from env.sim.state.calls import is_called
 from env.sim.state.change_records import NO_SERVER_LEFT, RETRIES
-from env.sim.state.draws import BACK_OFF, uniform
-from env.sim.state.records import (
-    FAILED,
-    FINISHED,
-    INF,
-    LONGEST,
-    NONE,
-    PENDING,
-    RETRY,
-    SUBMITTED,
-)
+from env.sim.state.draws import BACK_OFF, is_called, uniform
+from env.sim.state.records import FAILED, FINISHED, INF, LONGEST, NONE, PENDING, RETRY, SUBMITTED
 from env.sim.state.timers import set_timer
 
 

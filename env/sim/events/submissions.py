@@ -8,31 +8,18 @@ from env.base.jit import compiled, compiled_apart
 from env.sim.events.requests import begin_request
 from env.sim.node.fit import any_holds
 from env.sim.queue.tracking import stop_tracking, track
+from env.sim.state import records
 from env.sim.state.block import State
-from env.sim.state.calls import is_called
 from env.sim.state.change_records import PREDECESSOR, RETRIED
 from env.sim.state.containers import declared_left
-from env.sim.state.heap import before, drop, push
-from env.sim.state.records import (
-    ARRIVAL,
-    FAILED,
-    FINISHED,
-    FUNCTION,
-    NO_WORKFLOW_SLOT,
-    NONE,
-    NOT_CALLED,
-    PENDING,
-    RECYCLED,
-    RUNNING,
-    SUBMITTED,
-    WORKFLOW,
-)
-from env.sim.state.timers import drop_timer, set_timer
+from env.sim.state.draws import is_called
+from env.sim.state.records import NONE
+from env.sim.state.timers import before, drop, drop_timer, push, set_timer
 
-NO_WORKFLOW = np.zeros(1, WORKFLOW)
+NO_WORKFLOW = np.zeros(1, records.WORKFLOW)
 NO_WORKFLOW["wf_id"], NO_WORKFLOW["completion_time"] = NONE, np.nan
 NO_WORKFLOW["raised_bound"] = -np.inf
-NO_FUNCTION = np.zeros(1, FUNCTION)  # it is PENDING
+NO_FUNCTION = np.zeros(1, records.FUNCTION)  # it is PENDING
 NO_FUNCTION["node"] = NO_FUNCTION["region"] = NONE
 NO_FUNCTION["submission_time"] = np.nan
 NEVER_KILLED = np.zeros(1, RETRIED)
@@ -63,7 +50,7 @@ def schedule_arrival(state: State, position: int) -> None:
     """Puts the arrival at a position of the list on the timers."""
     if position < len(state.arrivals):
         time, wf_id = state.arrivals[position].time, state.arrivals[position].wf_id
-        set_timer(state, time, ARRIVAL, wf_id, position)
+        set_timer(state, time, records.ARRIVAL, wf_id, position)
 
 
 @compiled_apart
@@ -75,13 +62,13 @@ def arrive(state: State, position: int):
     """
     cluster, workflows, functions = state.cluster, state.workflows, state.functions
     if cluster[0].free_slots == 0:
-        return NO_WORKFLOW_SLOT
+        return records.NO_WORKFLOW_SLOT
     slot = state.free_slots[cluster[0].first_free_slot]
     following = cluster[0].first_free_slot + 1
     cluster[0].first_free_slot = following if following < len(workflows) else 0
     cluster[0].free_slots -= 1
     if workflows[slot].wf_id != NONE:
-        state.slot_of[workflows[slot].wf_id] = RECYCLED
+        state.slot_of[workflows[slot].wf_id] = records.RECYCLED
     drawn = state.arrivals[position].computation
     wf_id = state.arrivals[position].wf_id
     template = state.arrivals[position].template
@@ -160,7 +147,7 @@ def submit(state: State, index: int, time: float) -> None:
 def offer(state: State, index: int, time: float) -> None:
     """A function is there to be placed, or to join the central queue."""
     functions, size = state.functions, state.cluster[0].queue_size
-    functions[index].state = SUBMITTED
+    functions[index].state = records.SUBMITTED
     functions[index].joined_time = time
     push(state.submitted, size, time, functions[index].wf_id, functions[index].fn_id, index)
     count_submitted(state, index, 1)
@@ -207,7 +194,7 @@ def get(state: State, index: int) -> None:
 def run_function(state: State, index: int, node: int, memory_alloc: int, creation_time: float):
     """A function has been placed."""
     functions = state.functions
-    functions[index].state = RUNNING
+    functions[index].state = records.RUNNING
     functions[index].node = node
     functions[index].memory_alloc = memory_alloc
     functions[index].creation_time = creation_time
@@ -225,7 +212,7 @@ def end_function(state: State, index: int, time: float, outcome: int) -> None:
     """
     slot = state.functions[index].slot
     note_end(state, index, slot, time, outcome)
-    if outcome == FAILED:
+    if outcome == records.FAILED:
         fail_successors(state, slot, time)
     else:
         release_successors(state, index, time)
@@ -256,9 +243,9 @@ def note_end(state: State, index: int, slot: int, time: float, outcome: int) -> 
     state.functions[index].state = outcome
     state.functions[index].completion_time = time
     state.workflows[slot].ended += 1
-    if outcome != FINISHED:
+    if outcome != records.FINISHED:
         count_placed(state, index, 1)
-    if outcome == FAILED and len(state.recovery) > 0:
+    if outcome == records.FAILED and len(state.recovery) > 0:
         state.recovery[0].failed += 1
         left = state.functions[index].remaining_computation
         lose_work(state, state.functions[index].computation - left)
@@ -293,7 +280,7 @@ def release_successors(state: State, index: int, time: float) -> None:
         successor = first + state.successors[edge].function
         functions[successor].unfinished_predecessors -= 1
         ready = functions[successor].unfinished_predecessors == 0
-        if ready and certain and functions[successor].state == PENDING:
+        if ready and certain and functions[successor].state == records.PENDING:
             submit(state, successor, time)
 
 
@@ -310,12 +297,12 @@ def settle(state: State, slot: int, time: float) -> None:
         changed = False
         for index in range(first, first + count):
             waits = functions[index].unfinished_predecessors > 0
-            if waits or functions[index].state != PENDING:
+            if waits or functions[index].state != records.PENDING:
                 continue
             if is_called(state, index, NONE):
                 submit(state, index, time)
             else:
-                note_end(state, index, slot, time, NOT_CALLED)
+                note_end(state, index, slot, time, records.NOT_CALLED)
                 release_successors(state, index, time)
                 changed = True
 
@@ -329,14 +316,14 @@ def fail_successors(state: State, slot: int, time: float) -> None:
     while changed:
         changed = False
         for source in range(first, first + count):
-            if functions[source].state != FAILED:
+            if functions[source].state != records.FAILED:
                 continue
             declared = state.functions[source].declared
             begin = state.template_functions[declared].first_successor
             for edge in range(begin, begin + state.template_functions[declared].successor_count):
                 successor = first + state.successors[edge].function
-                if functions[successor].state == PENDING:
-                    note_end(state, successor, slot, time, FAILED)
+                if functions[successor].state == records.PENDING:
+                    note_end(state, successor, slot, time, records.FAILED)
                     changed = True
 
 

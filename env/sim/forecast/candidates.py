@@ -13,17 +13,15 @@ import numpy as np
 from env.base.jit import compiled, compiled_apart
 from env.sim.events.lease import cold_start_time, lease_steps
 from env.sim.events.per_use import use_price
-from env.sim.events.placing import fill_container
+from env.sim.events.placing import fill_container, transfer_between_regions
 from env.sim.events.requests import container_start
-from env.sim.events.transfers import transfer_between_regions
-from env.sim.forecast.ends import demand_of, raise_bound
-from env.sim.forecast.play_node import forecast_node, play_forward
+from env.sim.forecast.play_node import demand_of, forecast_node, play_forward, raise_bound
 from env.sim.node.fit import short_of, suits
 from env.sim.node.projection import container_speed, fits_at, speed_share
 from env.sim.queue.tracking import all_that_wait, parallel_cores
 from env.sim.state.block import State
-from env.sim.state.calls import is_taken
 from env.sim.state.containers import declared_left
+from env.sim.state.draws import is_taken
 from env.sim.state.queue_records import USES
 from env.sim.state.records import CANDIDATE, INF, NONE, SUBMITTED
 

@@ -8,7 +8,7 @@ from env.sim.node.fit import MEMORY, copy_places, give_back_named, short_of, tak
 from env.sim.node.keep_alive import make_room
 from env.sim.state.block import State
 from env.sim.state.records import INF, NONE
-from env.sim.state.tournament import update_tree
+from env.sim.state.timers import update_tree
 
 
 @compiled
@@ -45,17 +45,16 @@ def gather(state: State, node: int):
 
 
 @compiled
-def run_projection(state: State, count, clock, cpu, core_speed, only_first, by_tickets):
+def run_projection(state: State, node: int, count: int, only_first: bool, by_tickets: bool):
     """Plays a node forward from its clock (rule 7) until all `count` entries have completed.
 
     Returns:
         (entry that completes first, its time, time of the last completion); with `only_first` the
         projection ends with the first completion.
     """
-    scratch = state.scratch
-    now = clock
-    active = 0
-    parallelism = 0
+    scratch, now = state.scratch, state.nodes[node].clock
+    cpu, core_speed = state.nodes[node].cpu, state.nodes[node].single_core_speed
+    active = parallelism = 0
     next_start = INF
     for i in range(count):
         if scratch[i].start <= now:
@@ -66,8 +65,7 @@ def run_projection(state: State, count, clock, cpu, core_speed, only_first, by_t
             next_start = scratch[i].start
     elapsed = 0.0
     unfinished = count
-    first = NONE
-    first_time = INF
+    first, first_time = NONE, INF
     while unfinished > 0:
         # One pass an event: what was done since the last one, then the speed from here on.
         share = speed_share(parallelism, cpu, core_speed)
@@ -133,10 +131,11 @@ def activate(scratch: np.ndarray, active: int, entry: int):
 
 
 @compiled
-def play_until(state: State, count: int, clock: float, cpu: int, core_speed: int, time: float):
+def play_until(state: State, node: int, count: int, time: float):
     """Plays a node forward from its clock to `time`, before which none of the entries completes."""
     scratch, by_tickets = state.scratch, state.options[0].cpu_by_tickets == 1
-    now = clock
+    cpu, core_speed = state.nodes[node].cpu, state.nodes[node].single_core_speed
+    now = state.nodes[node].clock
     while now < time:
         parallelism = active = 0
         event = time
@@ -162,18 +161,12 @@ def play_until(state: State, count: int, clock: float, cpu: int, core_speed: int
 @compiled_apart
 def project(state: State, node: int, full: bool) -> None:
     """Brings the next completion of a node up to date; with `full`, all completion times too."""
-    nodes = state.nodes
-    count, clock = gather(state, node), nodes[node].clock
-    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
+    nodes, count = state.nodes, gather(state, node)
     # With a constant, threads that share alike cost nothing for those that do not.
     if state.options[0].cpu_by_tickets == 1:
-        first, first_time, last_time = run_projection(
-            state, count, clock, cpu, core_speed, not full, True
-        )
+        first, first_time, last_time = run_projection(state, node, count, not full, True)
     else:
-        first, first_time, last_time = run_projection(
-            state, count, clock, cpu, core_speed, not full, False
-        )
+        first, first_time, last_time = run_projection(state, node, count, not full, False)
     nodes[node].next_completion = first_time
     nodes[node].next_container = NONE if first == NONE else state.scratch[first].container
     for i in range(count):
@@ -294,8 +287,7 @@ def node_on_container_removal(state: State, node: int, removed: int, time: float
     """
     nodes, containers, scratch = state.nodes, state.containers, state.scratch
     count = gather(state, node)
-    cpu, core_speed = nodes[node].cpu, nodes[node].single_core_speed
-    play_until(state, count, nodes[node].clock, cpu, core_speed, time)
+    play_until(state, node, count, time)
     previous = NONE
     for i in range(count):
         containers[scratch[i].container].remaining_computation = scratch[i].remaining

@@ -18,8 +18,8 @@ from env.sim.state.block import State
 from env.sim.state.queue_records import ALL, BASE, COMPETING, Charged
 from env.sim.state.records import NONE
 from env.tickets import drf, operations
-from env.tickets.amounts import MOST_TICKETS
 from env.tickets.records import DRF, MOST_QUANTA, Shares, reset
+from env.tickets.rights import MOST_TICKETS
 
 
 @compiled

@@ -148,18 +148,18 @@ class State(np.ndarray):
         whole = -(-sum(sizes[: len(COPIED)]) // LINE.itemsize)
         words[:, 1] = [*(shape[0] for shape in shapes), whole]
         words[:, 2] = [*(shape[-1] for shape in shapes), whole]
-        state = cls._on(words, block)
+        state = cls._on(words, block, {})
         state._share({name: arrays[name] for name in FIXED})
         for name in CHANGING:
             getattr(state, name)[:] = arrays[name]
         return state
 
     @classmethod
-    def _on(cls, words: np.ndarray, block: np.ndarray) -> State:
+    def _on(cls, words: np.ndarray, block: np.ndarray, fixed: Mapping[str, np.ndarray]) -> State:
         """A state whose addresses, rows and columns are `words`, (fields, 3)."""
         words[-1, 0] = words[0, 0]  # the whole begins with the first
         state = np.ndarray.__new__(cls, 1, HANDLE, words)
-        state.words, state.block = words, block
+        state.words, state.block, state.fixed = words, block, fixed
         return state
 
     def _share(self, fixed: Mapping[str, np.ndarray]) -> None:
@@ -187,7 +187,7 @@ class State(np.ndarray):
     def replaced(self, **arrays: np.ndarray) -> State:
         """The state with other arrays: the same memory if what changes stays, else a new one."""
         if arrays.keys() <= FIXED.keys():
-            other = State._on(self.words.copy(), self.block)
+            other = State._on(self.words.copy(), self.block, {})
             other._share({**self.fixed, **arrays})
             return other
         return State.of({name: getattr(self, name) for name in FIELDS} | arrays)
@@ -195,8 +195,8 @@ class State(np.ndarray):
     @cached_property
     def read_only(self) -> State:
         """The same memory in arrays that cannot be written; compiled code does all the same."""
-        other = State._on(self.words, self.block.view())
-        other.fixed = {name: array.view() for name, array in self.fixed.items()}
+        fixed = {name: array.view() for name, array in self.fixed.items()}
+        other = State._on(self.words, self.block.view(), fixed)
         for array in (other.block, *other.fixed.values()):
             array.flags.writeable = False
         return other
@@ -205,9 +205,7 @@ class State(np.ndarray):
         """A state like this one whose arrays that change are without meaning."""
         words, block = self.words.copy(), np.empty_like(self.block)
         words[: len(CHANGING), 0] += address(block) - address(self.block)
-        other = State._on(words, block)
-        other.fixed = self.fixed
-        return other
+        return State._on(words, block, self.fixed)
 
     def copies(self, count: int) -> tuple[list[State], np.ndarray]:
         """Independent copies, and the handles of all of them side by side: (count,) HANDLE."""
@@ -215,9 +213,7 @@ class State(np.ndarray):
         words = np.repeat(self.words[None], count, axis=0)
         moved = [address(block) - address(self.block) for block in blocks]
         words[:, : len(CHANGING), 0] += np.array(moved)[:, None]
-        states = [State._on(*each) for each in zip(words, blocks, strict=True)]
-        for state in states:
-            state.fixed = self.fixed
+        states = [State._on(*each, self.fixed) for each in zip(words, blocks, strict=True)]
         return states, words.reshape(count, -1).view(HANDLE).reshape(count)
 
     def use(self, rows: Mapping[str, int], **fixed: np.ndarray) -> None:

@@ -43,7 +43,8 @@ SERVER_PLAN = np.dtype(
     ]
 )
 
-# What becomes of killed functions and of data (env/sim/declared/recovery.py), and what came of it.
+# What becomes of killed functions and of data (`Recovery` in env/sim/declared/server_changes.py),
+# and what came of it.
 RECOVERY = np.dtype(
     [
         ("limit", np.int64),  # retries of a function; NONE: any number

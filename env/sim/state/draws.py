@@ -1,8 +1,13 @@
-"""Numbers drawn for the engine: which one follows from its place alone, not from what was drawn."""
+"""Numbers drawn for the engine, and by them which function calls which.
+
+Which number it is follows from its place alone, so that it can be asked for again.
+"""
 
 import numpy as np
 
 from env.base.jit import compiled, compiled_apart
+from env.sim.state.block import State
+from env.sim.state.records import FINISHED, NONE, NOT_CALLED
 from env.tickets.lottery import STEP, mixed
 
 BACK_OFF = 1 << 32
@@ -34,3 +39,40 @@ def normal(seed, stream: int, number: int):
 def weibull(number, shape: float, scale: float):
     """A Weibull variate by inversion of a number between 0 and 1; exponential for the shape 1."""
     return scale * (-np.log(number)) ** (1.0 / shape)
+
+
+@compiled_apart
+def calls(seed, wf_id: int, source: int, target: int, probability: float):
+    """Whether function `source` of a workflow, once it ends, calls function `target`."""
+    return (
+        probability >= 1.0 or uniform(seed, CALL + wf_id, source * (1 << 20) + target) < probability
+    )
+
+
+@compiled_apart
+def is_taken(state: State, function: int, edge: int) -> bool:
+    """Whether a function is called along one of its `predecessors`: it is unless more is known.
+
+    What is drawn shows once the caller has finished. One that a script skips calls all.
+    """
+    source = function - state.functions[function].fn_id + state.predecessors[edge].function
+    caller, cluster = state.functions[source], state.cluster[0]
+    if caller.state != FINISHED or caller.completion_time > cluster.drawn_until:
+        return caller.state != NOT_CALLED
+    callee = state.functions[function].fn_id
+    return calls(cluster.seed, caller.wf_id, caller.fn_id, callee, state.probability[edge])
+
+
+@compiled_apart
+def is_called(state: State, function: int, source: int) -> bool:
+    """Whether a function is called by a source, the fn_id of a caller; or by any, if that is NONE.
+
+    All of them have ended.
+    """
+    declared = state.functions[function].declared
+    begin = state.template_functions[declared].first_predecessor
+    for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
+        asked = source == NONE or source == state.predecessors[edge].function
+        if asked and is_taken(state, function, edge):
+            return True
+    return False

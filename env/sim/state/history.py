@@ -7,7 +7,7 @@ entries.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -64,24 +64,6 @@ SPENT: Final = {
     "cold_start_time": "cold_start",
     "data_transfer_time": "transfer",
 }
-
-
-class WarmPeriod(NamedTuple):
-    """What an idle container stayed warm for.
-
-    Attributes:
-        node: index of the NUMA node.
-        image: index of its image.
-        memory: MB it held.
-        begin: seconds: when it became idle, or was started ahead of a request.
-        end: seconds: when it was used or removed; inf while it is warm.
-    """
-
-    node: int
-    image: int
-    memory: int
-    begin: float
-    end: float
 
 
 def listening(state: State) -> State:
@@ -209,16 +191,15 @@ def runs_of(history: np.ndarray) -> np.ndarray:
     return runs
 
 
-def warm_periods_of(history: np.ndarray) -> list[WarmPeriod]:
-    """Idle containers, in the order in which they became idle."""
+def warm_periods_of(history: np.ndarray) -> np.ndarray:
+    """The entries of idle containers, in the order in which they became idle.
+
+    Their `end_time` is when each was used or removed; inf while it is warm.
+    """
     warm, cold = history[history["kind"] == WARM], history[history["kind"] == COLD]
     ends = dict(zip(cold["number"].tolist(), cold["time"].tolist(), strict=True))
-    return [
-        WarmPeriod(node, image, memory, begin, ends.get(number, INF))
-        for node, image, memory, begin, number in warm[
-            ["node", "image", "memory", "time", "number"]
-        ].tolist()
-    ]
+    warm["end_time"] = [ends.get(number, INF) for number in warm["number"].tolist()]
+    return warm
 
 
 def leases_of(history: np.ndarray) -> list[tuple[int, float, float, float]]:

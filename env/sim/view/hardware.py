@@ -1,21 +1,22 @@
-"""The views of the hardware: `Cluster`, `Server`, `NumaNode`, and `Container`."""
+"""The views of the hardware: `Cluster`, `Server`, `NumaNode`, `Container`, and `Resources`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from env.sim.declared.hardware import ClusterConfig
+from env.resources.quantity import UNIT
+from env.sim.declared.hardware import CPU, ClusterConfig
 from env.sim.node.node_status import last_completion, tenants_of, thread_speeds
 from env.sim.node.projection import container_speed, project
 from env.sim.node.server_state import STATES, server_state
 from env.sim.state.block import State
 from env.sim.state.containers import memory_ratio
-from env.sim.state.records import FINISHED, NONE
+from env.sim.state.records import FINISHED, NONE, RUNNING
 from env.sim.view.recorded import Recorded, View
 
 SECONDS = itemgetter(0)
@@ -159,14 +160,9 @@ class NumaNode(View):
         """Waiting for memory, first come first."""
         return [read_container(self.state, index) for index in self._indices("first_waiting")]
 
-    def status_at(self, time: float, runs: np.ndarray | None = None) -> NodeStatus:
-        """Use of the node at a time: recorded before its clock, projected from there on.
-
-        Args:
-            time: seconds.
-            runs: all that ran here, with the fields of `RUN`; None: what the records still know.
-        """
-        runs = self._runs() if runs is None else runs
+    def status_at(self, time: float) -> NodeStatus:
+        """Use of the node at a time (s): recorded before its clock, projected from there on."""
+        runs = self._runs()
         active = runs[_active(runs, time)]
         parallelism, used = int(active["parallelism"].sum()), int(active["memory_alloc"].sum())
         return NodeStatus(
@@ -177,11 +173,11 @@ class NumaNode(View):
             free_memory=self.memory - used,
         )
 
-    def utilisation_records(self, runs: np.ndarray | None = None) -> list[tuple[float, NodeStatus]]:
+    def utilisation_records(self) -> list[tuple[float, NodeStatus]]:
         """`status_at` from each time (s) on, from 0 to the last projected completion."""
-        runs = self._runs() if runs is None else runs
+        runs = self._runs()
         times = np.unique([0.0, *runs["start_time"], *runs["completion_time"]])
-        return [(time, self.status_at(time, runs)) for time in times.tolist()]
+        return [(time, self.status_at(time)) for time in times.tolist()]
 
     def speed_records(self, wf_id: int, fn_id: int) -> list[tuple[float, int]]:
         """A container's speed (operations/s) from each time (s) on; 0 from its end on."""
@@ -252,3 +248,82 @@ def read_container(state: State, index: int) -> Container:
     container = Container._make(state.containers[index][list(Container._fields)].item())
     waits = math.isnan(state.containers[index]["start_time"])
     return container._replace(start_time=None, completion_time=None) if waits else container
+
+
+class Resources(NamedTuple):
+    """What every NUMA node has of each resource, what is left of it, and what waits for it.
+
+    Amounts are int64 in 1/10,000, of memory in 1/10,000 MB. A container uses of CPU what its
+    function declares; where nobody declares any, each of its threads uses 1, and all together no
+    more than there is.
+
+    Attributes:
+        labels: L of them, CPU and memory first, then the others that functions declare.
+        total: (N, L), what each node has.
+        available: (N, L), what no container that was admitted holds.
+        load: (N, L), what the containers need that wait on the node and have not started.
+        left: (N, ids) what is left of each id, of what functions declare; one where there are none.
+    """
+
+    labels: tuple[str, ...]
+    total: np.ndarray
+    available: np.ndarray
+    load: np.ndarray
+    left: dict[str, np.ndarray]
+
+
+def left_of(state: State, named: int, empty: bool) -> np.ndarray:
+    """(N, places) what nodes have left of a named resource; with `empty` what they have."""
+    places = len(state.named_kept)
+    rows = state.named_left[: len(state.nodes) * places].reshape(-1, places)
+    if empty:
+        kinds = state.servers["type"][state.nodes["server"]]
+        rows = state.named_capacity.reshape(-1, places)[kinds]
+    first, end = state.named_first[named : named + 2]
+    return np.array(rows[:, first:end])
+
+
+def waits_on_node(functions: np.ndarray) -> np.ndarray:
+    """Which FUNCTION records have been placed, and wait for memory or named resources: bool."""
+    waits: np.ndarray = (functions["state"] == RUNNING) & np.isnan(functions["start_time"])
+    return waits
+
+
+def resources_of(state: State, names: Sequence[str]) -> Resources:
+    """Of all nodes at this moment; `names` are those of the named resources."""
+    nodes, waiting = state.nodes, state.functions[waits_on_node(state.functions)]
+    threads = nodes["parallelism"].copy()  # of what waits, too
+    np.subtract.at(threads, waiting["node"], waiting["parallelism"])
+    left = {name: left_of(state, named, False) for named, name in enumerate(names)}
+    has = [left_of(state, named, True).sum(axis=1) for named in range(len(names))]
+    total = np.column_stack([nodes["cpu"] * UNIT, nodes["memory"] * UNIT, *has])
+    free = [each.sum(axis=1) for each in left.values()]
+    used = np.column_stack([threads, nodes["allocated_memory"]]) * UNIT
+    available = np.column_stack([np.maximum(total[:, :2] - used, 0), *free])
+    load = np.zeros_like(total)
+    named = _named_needs(state, names)[waiting["declared"]]
+    basis = np.column_stack([waiting["parallelism"], waiting["memory_alloc"]]) * UNIT
+    np.add.at(load, waiting["node"], np.concatenate([basis, named], axis=1))
+    labels = (CPU, "memory", *(name for name in names if name != CPU))
+    total, available, load = (_with_cpu(names, each) for each in (total, available, load))
+    return Resources(labels, total, available, load, left)
+
+
+def demands_of(state: State, names: Sequence[str]) -> np.ndarray:
+    """(D, L) what declared functions need of each resource."""
+    own = state.template_functions
+    basis = np.column_stack([own["parallelism"], own["memory_req"]]) * UNIT
+    return _with_cpu(names, np.concatenate([basis, _named_needs(state, names)], axis=1))
+
+
+def _named_needs(state: State, names: Sequence[str]) -> np.ndarray:
+    """(D, X) what declared functions need of named resources."""
+    return state.named_needs.reshape(len(state.template_functions), len(names))
+
+
+def _with_cpu(names: Sequence[str], amounts: np.ndarray) -> np.ndarray:
+    """Amounts of cores, memory and named resources; CPU takes the place of cores if it is named."""
+    if CPU in names:
+        amounts[:, 0] = amounts[:, 2]
+        amounts = np.delete(amounts, 2, axis=1)
+    return amounts

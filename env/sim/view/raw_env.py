@@ -14,13 +14,13 @@ from env.resources.quantity import as_number
 from env.sim.assembly.build import build
 from env.sim.assembly.go_on import go_on
 from env.sim.assembly.new_state import copy_state, reset
+from env.sim.declared.aside import Question, next_question
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.images import Images
 from env.sim.declared.resources import names_of
 from env.sim.declared.rules import DEFAULT_RULES, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.events.asking import Question, next_question
 from env.sim.events.engine import is_stuck, play, step
 from env.sim.node.fit import ELSEWHERE, NAMED, named_need, short_of, suits
 from env.sim.node.idle_forecast import learn
@@ -30,11 +30,10 @@ from env.sim.queue.workflow_tickets import grant
 from env.sim.state.history import listening, runs_of
 from env.sim.state.records import ASIDE, CHANGE, CHOOSE, DONE, ENTRY, NONE, PLACE, SHARE
 from env.sim.state.timers import set_timer
-from env.sim.view.hardware import Cluster
+from env.sim.view.hardware import Cluster, Resources, demands_of, left_of, resources_of
 from env.sim.view.recorded import Recorded
-from env.sim.view.resources import Resources, demands_of, left_of, resources_of
 from env.sim.view.workload import Function, Played, Workload
-from env.tickets.amounts import exact
+from env.tickets.rights import exact
 
 
 class NodeBefore(NamedTuple):

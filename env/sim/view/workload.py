@@ -9,24 +9,16 @@ from env.sim.assembly.new_state import reset
 from env.sim.declared.hardware import ClusterConfig
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.submissions import arrive_next, end_function, get, run_function
+from env.sim.state import records
 from env.sim.state.block import State
-from env.sim.state.records import (
-    FAILED,
-    FINISHED,
-    NONE,
-    PENDING,
-    RECYCLED,
-    RUNNING,
-    STATE_NAMES,
-    SUBMITTED,
-)
+from env.sim.state.records import NONE
 from env.sim.view.recorded import Printed, RecordedOnce
 
 Place = tuple[str, int, int]
 """(server type, server, NUMA node)."""
-PLACED = RUNNING, FINISHED
+PLACED = records.RUNNING, records.FINISHED
 """States of a function that has been given a container."""
-SUBMITTED_ONCE = range(SUBMITTED, FAILED + 1)
+SUBMITTED_ONCE = range(records.SUBMITTED, records.FAILED + 1)
 """States of a function that may have been submitted."""
 
 
@@ -62,7 +54,7 @@ class Played(Printed):
             InputError: as for `function_index`.
         """
         slot = int(self.state.slot_of[wf_id])
-        if slot == RECYCLED:
+        if slot == records.RECYCLED:
             raise InputError(f"workflow {wf_id} has ended and its records have been recycled")
         return slot
 
@@ -123,7 +115,7 @@ class Workload:
     def finish_function(self, wf_id: int, fn_id: int, time: float) -> None:
         """Notes that a function has ended and submits successors that waited for it alone."""
         index = self._env.function_index(wf_id, fn_id)
-        end_function(self._env.state, index, float(time), FINISHED)
+        end_function(self._env.state, index, float(time), records.FINISHED)
 
 
 class FunctionsIn:
@@ -191,7 +183,7 @@ class Function(Printed):
     memory_alloc = RecordedOnce(int, "MB given to its container.", *PLACED)
     creation_time = RecordedOnce(float, "Seconds: its first start.", *PLACED)
     start_time = RecordedOnce(float, "Seconds; None while it waits, may be to come.", *PLACED)
-    completion_time = RecordedOnce(float, "Seconds: its end.", FINISHED)
+    completion_time = RecordedOnce(float, "Seconds: its end.", records.FINISHED)
 
     def __init__(self, env: Played, wf_id: int, fn_id: int) -> None:
         self._env = env
@@ -205,7 +197,7 @@ class Function(Printed):
     @property
     def state(self) -> str:
         """One of `env.sim.state.records.STATE_NAMES`."""
-        return STATE_NAMES[self._state]
+        return records.STATE_NAMES[self._state]
 
     @property
     def place(self) -> Place | None:
@@ -220,4 +212,4 @@ class Function(Printed):
     @property
     def _state(self) -> int:
         arrived = self._env.function_index(self.wf_id, self.fn_id) != NONE
-        return int(self._record["state"]) if arrived else PENDING
+        return int(self._record["state"]) if arrived else records.PENDING

@@ -25,9 +25,9 @@ from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.episode_file import read_episode
 from env.sim.episode.replay import differences, replayed
+from env.sim.events.carbon import intensities
 from env.sim.events.endings import bring_back, take_down
 from env.sim.forecast.candidates import forecast_placements
-from env.sim.forecast.grid import intensities
 from env.sim.node.fit import suits
 from env.sim.view.raw_env import RawEnv
 from evaluate import prepared as evaluation

@@ -13,9 +13,8 @@ from env.score.metrics import episode_metrics
 from env.score.reward import Objective, cheapest_cost
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Rules
-from env.sim.declared.server_changes import RandomFailures, Weibull
+from env.sim.declared.server_changes import RandomFailures, Recovery, Weibull
 from env.sim.state import history
 from env.sim.state.block import CHANGING
 from env.sim.view.raw_env import RawEnv

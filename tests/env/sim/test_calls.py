@@ -14,19 +14,18 @@ from env.score.lower_bound import lower_bound
 from env.score.metrics import episode_metrics
 from env.score.optimum import optimum
 from env.score.reward import Objective
-from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease, Rules
+from env.sim.declared.server_changes import Recovery
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.model import EpisodeFile
 from env.sim.events.endings import bring_back, skip_function, take_down
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
 from report.timeline import read_timeline
 from report.trace import trace_of
+from tests.documents import left_out, put
 from tests.env.sim.test_ways_out import go_on
-from tests.episodes import begun, checked, end, written
+from tests.episodes import begun, checked, end, objections, written
 from tests.recount import assert_recounted
 
 NEVER, SURELY = 1e-300, float(np.nextafter(1.0, 0.0))
@@ -212,24 +211,15 @@ def test_a_failed_caller_fails_what_others_may_have_called() -> None:
     assert states(env) == ["FINISHED", "FAILED", "FINISHED", "FAILED", "FAILED"]
 
 
-def changed(recorded: EpisodeFile, expected: dict[str, Any], **others: Any) -> list[str]:
-    """What is wrong with a file in which something else stands."""
-    document = recorded.model_dump(by_alias=True)
-    document["expected"] |= expected
-    return violations(EpisodeFile.model_validate(document | others))
-
-
 def test_files_say_who_was_not_called_and_the_validator_draws_again() -> None:
     recorded = checked(end(one(workflow((0, 1, NEVER), (1, 2, 1)), turns_seed=5)))
     certain = checked(end(one(workflow((0, 1, 1), (1, 2, 1)))))
     assert (recorded.options.calls_seed, certain.options.calls_seed) == (5, None)
-    assert recorded.expected is not None
-    rows = [row.model_dump() for row in recorded.expected.unfinished]
-    found = changed(recorded, {"unfinished": [rows[0], rows[1] | {"time": 12.0}]})
+    found = objections(recorded, put("expected", "unfinished", 1, "time", to=12.0))
     assert found[0].startswith("workflow 0 function 2: not called is 12.0, 10.0 ")
-    found = changed(recorded, {"unfinished": rows[:1]})
+    found = objections(recorded, left_out("expected", "unfinished", 1))
     assert found == ["workflow 0 function 2 is finished 0 times, exactly once is needed"]
-    found = changed(recorded, {}, workflows=certain.workflows)
+    found = objections(recorded, put("workflows", to=certain.workflows))
     assert found == ["workflow 0 function 1: has to run, but is said not to be called"]
-    found = changed(certain, {}, workflows=recorded.workflows)
+    found = objections(certain, put("workflows", to=recorded.workflows))
     assert found == ["workflow 0 function 1: runs, but no function that has finished calls it"]

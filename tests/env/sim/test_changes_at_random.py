@@ -1,6 +1,7 @@
 """Servers fail, drain and come back whenever: the validator agrees, a replay is the same."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,21 +11,11 @@ import pytest
 from agents.baseline import make_baselines
 from env.sim.declared.episode import Episode, EpisodeWorkload
 from env.sim.declared.images import Images
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Rules
-from env.sim.declared.server_changes import ListedChanges, RandomFailures
+from env.sim.declared.server_changes import ListedChanges, RandomFailures, Recovery
 from env.sim.view.raw_env import RawEnv
 from tests.episodes import checked
-from tests.recorded_worlds import (
-    CLUSTER,
-    DIAMOND,
-    FUNDING,
-    KEPT,
-    LEASES,
-    ORDERS,
-    SHORT,
-    played,
-)
+from tests.recorded_worlds import CLUSTER, DIAMOND, FUNDING, KEPT, LEASES, ORDERS, SHORT, played
 
 SERVERS = ("small 0", "small 1", "large 0")
 FOUND = (128, 133, 134)
@@ -102,7 +93,10 @@ def phase(run: np.void) -> str:
     return "waiting" if passed > 1e-9 else "at once"
 
 
-def check_many(seeds: list[int]) -> None:
+@pytest.mark.parametrize(
+    "seeds", [[*range(60), *FOUND], pytest.param(range(1000), marks=pytest.mark.long)], ids=len
+)
+def test_many(seeds: Sequence[int]) -> None:
     """All of them, and that everything that can happen does."""
     phases: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -119,12 +113,3 @@ def check_many(seeds: list[int]) -> None:
     assert phases.keys() >= {*starts, "running", "waiting"}, phases
     assert reasons.keys() == {"retries", "predecessor", "no server"}, reasons
     assert again > 0
-
-
-def test_a_few() -> None:
-    check_many([*range(60), *FOUND])
-
-
-@pytest.mark.long
-def test_a_thousand() -> None:
-    check_many(list(range(1000)))

@@ -30,16 +30,16 @@ from env.sim.node import idle_forecast
 from env.sim.view.raw_env import RawEnv
 from evaluation.shares import shares_of
 from report.timeline import read_timeline
+from run.command import CONF
 from tests.documents import Change, left_out, put, refused_in_a_line
 from tests.env import worlds
-from tests.episodes import GOLDEN, assert_sound, begun, end, written
+from tests.episodes import GOLDEN, assert_sound, begun, end, objections, written
 from tests.recorded_worlds import CLUSTER, FUNDING, SPEED, crowded, played, shared, trace, world
 from tests.reference_inputs import engine, mean
 from tests.strategies import World, plain_worlds
 from tests.strategies import worlds as any_worlds
 
-ROOT = Path(__file__).parents[3]
-CLUSTERS = sorted((ROOT / "conf" / "cluster").glob("*.yaml"))
+CLUSTERS = sorted((CONF / "cluster").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -60,43 +60,35 @@ def test_format_1_is_converted_when_read(path: Path, tmp_path: Path) -> None:
         assert own["lease_seconds"] == 3600 * server["hours_rented"]
 
 
-def test_names_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> None:
+def test_names_and_probabilities_go_from_the_templates_to_the_file_and_back(tmp_path: Path) -> None:
     golden = read_episode(GOLDEN[1])
     (workflow,) = golden.workflows
     names = tuple(f"step {fn_id} =1+1|<b>" for fn_id in range(len(workflow.functions)))
     template = replace(workflow.template(), name="my pipeline", function_names=names)
     unnamed = replace(template, name="workflow 1", function_names=())
-    templates = [template, unnamed, replace(template, name="my other pipeline")]
+    drawn = np.array([1.0, np.nextafter(1.0, 0.0), 1.0])  # below 1, but every call is made
+    other = replace(template, name="my other pipeline", probability=drawn)
+    templates = [template, unnamed, other]
     env = RawEnv([0.0, 50.0, 100.0], templates, golden.cluster, record=True)
     path = written(end(env), tmp_path / "named.json")
     document = json.loads(path.read_text())
-    first, second, _ = document["workflows"]
+    first, second, third = document["workflows"]
     assert first["name"] == "my pipeline" and "name" not in second
     assert tuple(function["name"] for function in first["functions"]) == names
     assert not any("name" in function for function in second["functions"])
+    assert not any("probability" in edge for edge in second["edges"])
+    assert [edge.get("probability", 1) for edge in third["edges"]] == drawn.tolist()
     assert violations(read_episode(path)) == []
     again = replay(read_episode(path))
     assert again.workload.workflows[0].template.function_names == names
+    probabilities = [each.probability.tolist() for each in again.workflow_templates]
+    assert probabilities == [[1.0] * 3, [1.0] * 3, drawn.tolist()]
     assert episode_of(again, "named", "a test") == read_episode(path)
     timeline = read_timeline(path)
     labels = [timeline.workflow_label(wf_id) for wf_id in range(3)]
     assert labels == ["0 (my pipeline)", "1", "2 (my other pipeline)"]
     assert timeline.function_label(0, 2) == f"2 ({names[2]})"
     assert timeline.function_label(1, 2) == "2"
-
-
-def test_probabilities_of_calls_go_to_the_file_and_back(tmp_path: Path) -> None:
-    golden = read_episode(GOLDEN[1])
-    certain = golden.workflows[0].template()
-    drawn = np.array([1.0, np.nextafter(1.0, 0.0), 1.0])  # below 1, but every call is made
-    templates = [certain, replace(certain, probability=drawn)]
-    env = RawEnv([0.0, 50.0], templates, golden.cluster, record=True)
-    path = written(end(env), tmp_path / "drawn.json")
-    first, second = json.loads(path.read_text())["workflows"]
-    assert not any("probability" in edge for edge in first["edges"])
-    assert [edge.get("probability", 1) for edge in second["edges"]] == drawn.tolist()
-    again = [workflow.template() for workflow in read_episode(path).workflows]
-    assert [each.probability.tolist() for each in again] == [[1.0] * 3, drawn.tolist()]
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
@@ -188,9 +180,7 @@ def test_cores_are_shared_by_tickets_again(tmp_path: Path) -> None:
     """Some nodes have more threads than cores: alike, functions would end at other times."""
     episode = check_round_trip(crowded(), tmp_path / "episode.json")
     assert (episode.cluster.cpu_share, episode.funding) == ("tickets", FUNDING)
-    document = episode.model_dump(by_alias=True)
-    document["cluster"]["cpu_share"] = document["funding"] = None
-    assert violations(EpisodeFile.model_validate(document)) != []
+    assert objections(episode, put("cluster", "cpu_share", to=None), put("funding", to=None)) != []
 
 
 @pytest.mark.parametrize("order", ["immediate", "srtf"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -155,35 +154,28 @@ def test_a_file_without_expected_just_runs(
     assert json.loads(capsys.readouterr().out)["total_rent"] == 2.0
 
 
-def differing(change: Callable[[Any], None]) -> list[str]:
+def differing(change: Change) -> list[str]:
     computed = replayed(read_episode(GOLDEN[1]))
     document = computed.model_dump(mode="json")
     change(document)
     return differences(computed, Results.model_validate(document))
 
 
-def _move(table: str, row: int, key: str, by: float) -> Callable[[Any], None]:
-    def change(document: Any) -> None:
-        document[table][row][key] += by
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [
         (
-            _move("runs", 0, "end_time", 1e-8),
+            put("runs", 0, "end_time", to=12.0 + 1e-8),
             "runs.workflow 0 function 0 run 0.end_time: 12.0 computed, 12.00000001 expected",
         ),
-        (_move("servers", 0, "rent", 0.5), "servers.small 0.rent: 0.5 computed, 1.0 expected"),
+        (put("servers", 0, "rent", to=1.0), "servers.small 0.rent: 0.5 computed, 1.0 expected"),
         (
             lambda document: document["runs"].pop(),
             "runs.workflow 0 function 3 run 0: computed, but not expected",
         ),
     ],
 )
-def test_differences_are_named(change: Callable[[Any], None], line: str) -> None:
+def test_differences_are_named(change: Change, line: str) -> None:
     assert differing(change) == [line]
 
 
@@ -191,11 +183,11 @@ def test_differences_are_named(change: Callable[[Any], None], line: str) -> None
     "change",
     [
         lambda document: document["runs"].reverse(),
-        _move("runs", 0, "end_time", 1e-10),
+        put("runs", 0, "end_time", to=12.0 + 1e-10),
         lambda document: document["servers"].append(
             {"server_type": "idle", "server_index": 0, "lease_seconds": 0.0, "rent": 0.0}
         ),
     ],
 )
-def test_what_is_no_difference(change: Callable[[Any], None]) -> None:
+def test_what_is_no_difference(change: Change) -> None:
     assert differing(change) == []

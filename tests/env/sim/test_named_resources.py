@@ -9,18 +9,16 @@ import pytest
 
 from agents.order.fcfs import Fcfs
 from env.base.errors import InputError
-from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType, cluster_from_config
 from env.sim.declared.images import Images
 from env.sim.declared.rules import Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.model import EpisodeFile
 from env.sim.forecast.candidates import forecast_placements
 from env.sim.view.raw_env import RawEnv
-from tests.documents import refused_in_a_line
+from tests.documents import put, refused_in_a_line
 from tests.env import small
 from tests.env.worlds import TINY, world
-from tests.episodes import checked
+from tests.episodes import checked, objections
 
 PLAIN = ServerType("plain", 1, 0.6, 10.0, numa_nodes=1, cpu=4, memory=4096)
 GPU = replace(PLAIN, name="gpu", memory=2048, resources={"gpu": 1})
@@ -52,9 +50,8 @@ def test_one_after_the_other(rules: Rules) -> None:
     assert ends[:2] == [(10.0, 12.0), (12.0, 15.0)]
     # The queue is left in order, so there the third one waits behind the second.
     assert ends[2] == ((10.0, 14.0) if rules.order is None else (12.0, 16.0))
-    document = checked(env).model_dump(exclude_none=True, by_alias=True)
-    document["workflows"][0]["functions"][2]["resources"] = {"gpu": 1}
-    broken = violations(EpisodeFile.model_validate(document))
+    needs = put("workflows", 0, "functions", 2, "resources", to={"gpu": 1})
+    broken = objections(checked(env), needs)
     assert any("2 gpu are in use" in line for line in broken)
 
 
@@ -93,15 +90,12 @@ def test_from_the_queue_a_node_that_has_none_left_is_refused() -> None:
 @pytest.mark.parametrize(
     ("template", "told"),
     [
-        (functions([2, 3], gpu=[1, 2]), "function 1 needs 2 gpu, the largest NUMA node has 1"),
-        (
-            functions([2], gpu=[1], memory=4096),
-            "function 0 needs 4096 MB, 1 gpu, no NUMA node has all of it",
-        ),
+        (functions([2, 3], gpu=[1, 2]), "1 needs 2 gpu, the largest NUMA node has 1"),
+        (functions([2], [1], 4096), "0 needs 4096 MB, 1 gpu, no NUMA node has all of it"),
     ],
 )
 def test_what_no_node_has_is_refused(template: WorkflowTemplate, told: str) -> None:
-    with pytest.raises(InputError, match=f"^workflow 'w': {told}$"):
+    with pytest.raises(InputError, match=f"^workflow 'w': function {told}$"):
         RawEnv([0.0], [template], CLUSTER)
 
 
@@ -162,12 +156,13 @@ def test_fractions_share_a_unit_and_are_not_put_together(rules: Rules) -> None:
     ends = [own.completion_time for own in env.workload.workflows[0].functions]
     # The unit of 0.7 and 0.3 is whole again at 14 s: 10 s for the server, then 2 and 4 s.
     assert env.done and ends == [12.0, 13.0, 14.0, 15.0, 20.0]
-    document = checked(env).model_dump(exclude_none=True, by_alias=True)
+    recorded = checked(env)
+    document = recorded.model_dump(exclude_none=True, by_alias=True)
     (offers,) = (kind["resources_per_numa_node"] for kind in document["cluster"]["server_types"])
     assert offers == {"GPU": 2, "license": 1.5}
     assert document["workflows"][0]["functions"][0]["resources"] == {"GPU": 0.7}
-    document["workflows"][0]["functions"][3]["resources"] = {"GPU": 0.6}
-    broken = violations(EpisodeFile.model_validate(document))
+    needs = put("workflows", 0, "functions", 3, "resources", to={"GPU": 0.6})
+    broken = objections(recorded, needs)
     assert any("2.1 GPU are in use" in line for line in broken)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +17,15 @@ from agents.order.sjf import Sjf
 from agents.order.srtf import Srtf
 from benchmarks.trace_player import Requests, Simulation, simulate
 from env.base.errors import InputError
+from env.base.files import read_yaml
+from env.base.schema import validated
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.images import Images
 from env.sim.declared.keep_alive_policy import (
     EcoLife,
     FaasCache,
     Fixed,
+    HybridHistogram,
     KeepAlivePolicy,
     Lru,
     NoKeepAlive,
@@ -29,10 +33,13 @@ from env.sim.declared.keep_alive_policy import (
 from env.sim.declared.ordering import Order
 from env.sim.declared.power import Power
 from env.sim.declared.workflow_template import WorkflowTemplate
+from env.sim.episode.model import Options
 from env.sim.node.idle_forecast import learn, next_idle_time
 from env.sim.view.raw_env import RawEnv
 from env.workloads.traces.trace import REQUEST, FunctionProfiles
 from env.workloads.traces.trace_samples import TraceSample
+from run.command import CONF
+from tests.documents import refused_in_a_line
 from tests.env.small import always_up, chain, cluster_of, functions, ten_second_bins
 from tests.recount import most_memory
 
@@ -67,6 +74,25 @@ def play(
     past = np.array(list(history), REQUEST)
     sample = replace(trace(known, requests), history=lambda: iter([past]))
     return Requests.of(simulate(sample, cluster(memory), rules))
+
+
+FILES = sorted((CONF / "keep_alive").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_is_named_after_its_policy(file: Path) -> None:
+    config = validated(Options, {"keep_alive": read_yaml(file, file.stem)}, "conf/keep_alive")
+    assert config.keep_alive.policy == file.stem
+
+
+def test_the_histogram_is_that_of_the_paper() -> None:
+    """Shahrad et al. 2020: 4 hours by the minute."""
+    given = read_yaml(CONF / "keep_alive" / "hybrid_histogram.yaml", "the histogram")
+    config = HybridHistogram(**given)
+    assert config.bin * config.bins == 4 * 3600
+    assert (config.prewarm_percentile, config.keep_percentile) == (5.0, 99.0)
+    with refused_in_a_line("evaluate: ", "is 99.5, at most keep_percentile, 99.0"):
+        validated(Options, {"keep_alive": given | {"prewarm_percentile": 99.5}}, "evaluate")
 
 
 def test_fixed_keep_alive_ends() -> None:
@@ -287,6 +313,7 @@ def test_the_caller_chooses_and_may_try_in_a_fork() -> None:
         ([1.0], [0, 0], [8], "2 are given for the 1 functions of 'one'"),
         ([1.0], [0], [0], "memory: 1 amounts of at least 1 MB are needed"),
         ([-1.0], [0], [8], "a cold start is -1.0 s"),
+        ([1e300], [0], [8], r"images: a cold start is 1e\+300 s"),
     ],
 )
 def test_images_that_are_wrong_are_refused(

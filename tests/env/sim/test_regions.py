@@ -10,21 +10,19 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.score.metrics import FinishedEpisode, episode_metrics
 from env.score.reward import Objective, arrived_objective, potential
-from env.sim.check.validate import violations
 from env.sim.declared.hardware import ClusterConfig, ServerType
 from env.sim.declared.ordering import FIRST_COME
 from env.sim.declared.power import Power
 from env.sim.declared.regions import Link, Region, Regions
 from env.sim.declared.rules import DEFAULT_RULES, Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
-from env.sim.episode.model import EpisodeFile
-from env.sim.episode.recording import episode_of
 from env.sim.events.endings import take_down
 from env.sim.forecast.candidates import forecast_placements, update_finish_bounds
 from env.sim.node.fit import suits
 from env.sim.view.raw_env import RawEnv
+from tests.documents import put
 from tests.env.small import functions
-from tests.episodes import begun, checked
+from tests.episodes import begun, checked, objections
 
 POWER = Power(
     idle_core_w=1.0, busy_core_w=5.0, memory_w_per_gb=2.0, pue=1.0, carbon_intensity_g_per_kwh=100.0
@@ -184,9 +182,7 @@ def test_runs_pay_per_use_when_they_end(free: dict[str, Any], paid: list[float])
     assert env.state.ledger["rent"].tolist() == pytest.approx(paid)
     assert env.total_rent == pytest.approx(sum(paid) + 0.18)
     assert there["rent_increase"] == pytest.approx(paid[1] + 0.18)
-    document = checked(env).model_dump(by_alias=True)
-    document["expected"]["servers"][1]["rent"] += 0.01
-    found = violations(EpisodeFile.model_validate(document))
+    found = objections(checked(env), put("expected", "servers", 1, "rent", to=paid[1] + 0.01))
     assert ["rent is" in line for line in found] == [True, True]
 
 
@@ -257,30 +253,22 @@ def test_who_may_run_in_one_region_waits_for_it() -> None:
     checked(env)
 
 
-def tampered(change: dict[str, Any]) -> list[str]:
-    """What the validator says of a change of the second run, or of the second server."""
+@pytest.mark.parametrize(
+    ("rows", "key", "value", "line"),
+    [
+        ("servers", "egress", 0.17, "server s_b 0: egress is 0.17, 0.18"),
+        ("runs", "data_transfer_time", 20.0, "data_transfer_time is 20.0, 20.5 is due"),
+        ("runs", "server_type", "s_a", "must not run in region 'a'"),
+        ("servers", "rent", 0.36, "server s_b 0: rent is 0.36, 0.54 is due"),
+    ],
+)
+def test_the_validator_knows_regions(rows: str, key: str, value: Any, line: str) -> None:
+    """Of the second run, or of the second server."""
     env = where(replace(pair(), regions=(Regions(), Regions(disallowed=("a",)))))
     env.step(*A, 512)
     env.step(*B, 512)
-    document = episode_of(env, "tampered", "").model_dump(by_alias=True)
-    for rows, key, value in [(*key.split("."), value) for key, value in change.items()]:
-        document["expected"][rows][1][key] = value
-    return violations(EpisodeFile.model_validate(document))
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({}, None),
-        ({"servers.egress": 0.17}, "server s_b 0: egress is 0.17, 0.18"),
-        ({"runs.data_transfer_time": 20.0}, "data_transfer_time is 20.0, 20.5 is due"),
-        ({"runs.server_type": "s_a"}, "must not run in region 'a'"),
-        ({"servers.rent": 0.36}, "server s_b 0: rent is 0.36, 0.54 is due"),
-    ],
-)
-def test_the_validator_knows_regions(change: dict[str, Any], line: str | None) -> None:
-    found = tampered(change)
-    assert found == [] if line is None else any(line in each for each in found)
+    found = objections(checked(env), put("expected", rows, 1, key, to=value))
+    assert any(line in each for each in found)
 
 
 @pytest.mark.parametrize(

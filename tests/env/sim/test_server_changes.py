@@ -15,9 +15,8 @@ from env.base.files import read_yaml
 from env.score.metrics import episode_metrics
 from env.score.reward import Objective
 from env.sim.declared.hardware import ClusterConfig, ServerType
-from env.sim.declared.recovery import Recovery
 from env.sim.declared.rules import Lease, Rules
-from env.sim.declared.server_changes import ListedChanges, RandomFailures
+from env.sim.declared.server_changes import ListedChanges, RandomFailures, Recovery
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.episode.recording import episode_of
 from env.sim.state.history import leases_of
@@ -367,6 +366,3 @@ def test_bad_input() -> None:
     for wrong in (fail(-1.0, None), event(1.0, "drain"), event(1.0, "join", notice=1.0)):
         with pytest.raises(ValidationError):
             ListedChanges.model_validate({"kind": "listed", "events": [wrong]})
-    law = {"shape": 1.0, "scale": 0.0}
-    with pytest.raises(ValidationError):
-        RandomFailures.model_validate({"kind": "random", "failures": law, "repairs": law})

@@ -18,23 +18,7 @@ from env.sim.events.placing import place
 from env.sim.node import idle_forecast
 from env.sim.node.fit import need_of, suits
 from env.sim.node.idle_forecast import answer_forecasts
-from env.sim.state import history
-from env.sim.state.records import (
-    COMPLETED,
-    DONE,
-    DOWN,
-    FINISHED,
-    FORECAST,
-    IN_SERVICE,
-    KILLED,
-    MORE_WARM,
-    NO_SERVER,
-    NOT_CALLED,
-    PENDING,
-    PLACE,
-    SKIPPED,
-    TAKE_HISTORY,
-)
+from env.sim.state import history, records
 from env.sim.view.raw_env import RawEnv
 from tests.recount import assert_recounted, most_memory
 from tests.reference_inputs import mean
@@ -69,8 +53,8 @@ class Troubled:
         while True:
             self._trouble()
             kind = play(state)
-            while kind in (FORECAST, MORE_WARM):
-                if kind == FORECAST:
+            while kind in (records.FORECAST, records.MORE_WARM):
+                if kind == records.FORECAST:
                     answer_forecasts(state)
                 else:
                     state = self.env.state = with_rules.with_more_warm(state)
@@ -78,18 +62,18 @@ class Troubled:
             assert_recounted(state)
             self.history.append(state.history[: int(state.cluster[0]["entries"])].copy())
             state.cluster[0]["entries"] = 0
-            if kind == DONE:
+            if kind == records.DONE:
                 return
-            if kind == NO_SERVER:
+            if kind == records.NO_SERVER:
                 assert not any(self._held(index) for index in self._waiting())
-                assert (state.servers["condition"] != IN_SERVICE).any()
+                assert (state.servers["condition"] != records.IN_SERVICE).any()
                 assert (state.nodes["next_completion"] == np.inf).all()
                 for server in range(len(state.servers)):
                     self._change(bring_back, server)
-            elif kind == PLACE and not self._trouble():
+            elif kind == records.PLACE and not self._trouble():
                 self._place()
             else:
-                assert kind in (PLACE, TAKE_HISTORY)
+                assert kind in (records.PLACE, records.TAKE_HISTORY)
 
     def _waiting(self) -> list[int]:
         """Submitted functions, in the order of submission."""
@@ -103,7 +87,7 @@ class Troubled:
         memory = state.images["memory"][state.waiting["image"]] if queued else None
         episode = self.world.episode
         holds = holders(list(episode.declared), episode.cluster, memory)
-        in_service = state.servers["type"][state.servers["condition"] == IN_SERVICE]
+        in_service = state.servers["type"][state.servers["condition"] == records.IN_SERVICE]
         return bool(holds[state.functions[function]["declared"], in_service].any())
 
     def _place(self) -> None:
@@ -137,7 +121,7 @@ class Troubled:
         what = self.random.choice(["down", "down", "drain", "back", "back", "skip"])
         if what == "skip" and pending:
             function = int(self.random.choice(pending))
-            could = state.functions[function]["state"] == PENDING
+            could = state.functions[function]["state"] == records.PENDING
             assert skip_function(state, function) == could
             assert not skip_function(state, function)
         else:
@@ -153,10 +137,10 @@ class Troubled:
         before = int(state.servers[server]["condition"])
         change(state, server)
         after = int(state.servers[server]["condition"])
-        if before != IN_SERVICE:
+        if before != records.IN_SERVICE:
             condition, begin, _ = self.outages[server].pop()
             self.outages[server].append((condition, begin, time))
-        if after != IN_SERVICE:
+        if after != records.IN_SERVICE:
             self.outages[server].append((after, time, np.inf))
 
 
@@ -185,20 +169,20 @@ def check_ends(troubled: Troubled) -> None:
     runs = history.runs_of(np.concatenate(troubled.history))
     completed, killed = (
         Counter(runs[["wf_id", "fn_id"]][runs["outcome"] == outcome].tolist())
-        for outcome in (COMPLETED, KILLED)
+        for outcome in (records.COMPLETED, records.KILLED)
     )
     per_slot = int(state.cluster[0]["functions_per_slot"])
     for wf_id, template in enumerate(episode.workload.templates):
         for fn_id in range(template.function_count):
             record = state.functions[int(state.slot_of[wf_id]) * per_slot + fn_id]
-            assert record["state"] in (FINISHED, SKIPPED, NOT_CALLED)
-            assert completed[wf_id, fn_id] == (record["state"] == FINISHED)
+            assert record["state"] in (records.FINISHED, records.SKIPPED, records.NOT_CALLED)
+            assert completed[wf_id, fn_id] == (record["state"] == records.FINISHED)
             assert killed[wf_id, fn_id] == record["attempt"]
     assert state.cluster[0]["finished_workflows"] == len(episode.workload.templates)
     for run in runs:
         for condition, begin, end in troubled.outages[int(state.nodes[run["node"]]["server"])]:
             assert not begin < run["dispatch_time"] < end
-            if condition == DOWN:
+            if condition == records.DOWN:
                 assert run["end_time"] <= begin or run["dispatch_time"] >= end
     if episode.rules.order is not None:
         reference = episode.cluster.single_core_speed
@@ -225,8 +209,8 @@ def check_runs(runs: np.ndarray, least: np.ndarray) -> None:
             moments = [run[f"{key}_time"] for key in ("joined", "dispatch", "start", "end")]
             assert moments == sorted(moments)
             seconds = run["end_time"] - run["start_time"]
-            served = 0.0 if run["outcome"] == KILLED else served + seconds
+            served = 0.0 if run["outcome"] == records.KILLED else served + seconds
             assert run["queueing_time"] == run["dispatch_time"] - since
             since = run["end_time"]
-        if own[-1]["outcome"] == COMPLETED:
+        if own[-1]["outcome"] == records.COMPLETED:
             assert served >= least[own[-1]["declared"]] - 1e-9 - 1e-12 * since

@@ -24,18 +24,13 @@ def dominant_shares(mechanism: Mechanism) -> list[float]:
     return [drf.dominant_share(one, capacity) for one in held]
 
 
-def test_case_23_three_and_two_tasks() -> None:
+def test_case_23_three_and_two_tasks_and_one_that_ends_makes_room() -> None:
     mechanism = cluster((1, 4), (3, 1))
     order = mechanism.allocate_many(10)
     assert counts(order[order >= 0], 2).tolist() == [3, 2]
     assert mechanism.allocate() == NOBODY
     assert dominant_shares(mechanism) == pytest.approx([2 / 3, 2 / 3])
     assert mechanism.shares.head["held"][0].tolist() == [9, 14]
-
-
-def test_case_23_a_task_that_ends_makes_room() -> None:
-    mechanism = cluster((1, 4), (3, 1))
-    mechanism.allocate_many(10)
     mechanism.give_back(1, 1.0)
     assert dominant_shares(mechanism) == pytest.approx([2 / 3, 1 / 3])
     assert mechanism.allocate() == 1

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.tickets.records import MECHANISMS, NOBODY
-from env.tickets.use import left_of
+from env.tickets.records import MECHANISMS, NOBODY, left_of
 from tests.env.tickets.made import SEED, Mechanism, counts, made
 
 every = pytest.mark.parametrize("name", MECHANISMS)

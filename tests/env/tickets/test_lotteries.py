@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from env.tickets.lottery import PARTS, begin, draw, offset_of, spread
-from env.tickets.records import HEAD
-from env.tickets.trees import follow, holder
+from env.tickets.records import HEAD, follow, holder
 from tests.env.tickets.made import ONE_CHANCE_IN_A_MILLION, Mechanism, counts, made
 
 FIVE = (10, 2, 5, 1, 2)
@@ -116,25 +115,26 @@ def test_case_10_whole_quanta_of_a_share_are_certain(winners: int) -> None:
         assert np.all(counts(lot, 5) >= certain)
 
 
-def test_case_11_offsets_of_the_winners_and_their_order() -> None:
+def order_of(winners: int) -> list[int]:
+    """The numbers of the winners in their turn."""
     numbers, step = [], 0
-    for _ in range(4):
-        number, step = spread(step, 4)
+    for _ in range(winners):
+        number, step = spread(step, winners)
         numbers.append(number)
+    return numbers
+
+
+def test_case_11_offsets_of_the_winners_and_their_order() -> None:
     in_order = offsets_of(4)
     assert in_order == [13, 18, 3, 8]
-    assert [in_order[number] for number in numbers] == [13, 3, 18, 8]
+    assert [in_order[number] for number in order_of(4)] == [13, 3, 18, 8]
     assert offsets_of(2) == [13, 3]
     assert begun(4, 13 * PARTS).allocate_many(4).tolist() == [2, 0, 4, 0]
 
 
 @pytest.mark.parametrize("winners", [1, 2, 3, 16, 39])
 def test_case_11_every_winner_has_its_turn(winners: int) -> None:
-    numbers, step = [], 0
-    for _ in range(winners):
-        number, step = spread(step, winners)
-        numbers.append(number)
-    assert sorted(numbers) == list(range(winners))
+    assert sorted(order_of(winners)) == list(range(winners))
 
 
 @pytest.mark.parametrize("what", ["join", "leave", "change"])

@@ -30,9 +30,7 @@ def test_case_1_values_follow_the_exchange_rates(alice_and_bob: Rights) -> None:
     assert alice_and_bob.values() == {"task1": 2000, "task2": 1000, "task3": 2000}
     assert alice_and_bob.rate("alice") == 10
     assert alice_and_bob.rate("bob") == 20
-
-
-def test_case_1_inflation_stays_inside_its_currency(alice_and_bob: Rights) -> None:
+    # Inflation stays inside its currency.
     enter(alice_and_bob, "task4", 100, "bob", by="bob")
     assert alice_and_bob.rate("bob") == 10
     values = {"task1": 2000, "task2": 1000, "task3": 1000, "task4": 1000}
@@ -40,13 +38,10 @@ def test_case_1_inflation_stays_inside_its_currency(alice_and_bob: Rights) -> No
 
 
 def test_case_2_who_stops_leaves_its_value_to_the_others(alice_and_bob: Rights) -> None:
+    """The last of a currency deactivates its backing."""
     alice_and_bob.stop("task1")
     assert alice_and_bob.values() == {"task2": 3000, "task3": 2000}
     assert alice_and_bob.rate("alice") == 30
-
-
-def test_case_2_the_last_of_a_currency_deactivates_its_backing(alice_and_bob: Rights) -> None:
-    alice_and_bob.stop("task1")
     alice_and_bob.stop("task2")
     assert alice_and_bob.rate("alice") == 0
     assert alice_and_bob.values() == {"task3": 2000}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from env.tickets.amounts import MOST_TICKETS
 from env.tickets.records import MOST_QUANTA
+from env.tickets.rights import MOST_TICKETS
 from env.tickets.stride import STRIDE_ONE, update
 from tests.env.tickets.made import (
     ONE_CHANCE_IN_A_MILLION,
