@@ -155,6 +155,7 @@ def hardware(config: ClusterConfig) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster["home"] = names.index(config.start) if config.start else 0
     cluster["transfer_kwh"] = config.transfer_kwh_per_gb / GB
     cluster["forecast_error"] = config.forecast_error
+    cluster["forecast_hours"] = config.forecast_hours
     cluster["core_second_price"] = config.core_second_price
     cluster["cheapest_server_cores"] = config.cheapest_server_cores
     return cluster, servers, nodes

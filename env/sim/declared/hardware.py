@@ -150,6 +150,7 @@ class ClusterConfig(StrictRecord):
         home: the region where clients are; None: the first.
         transfer_kwh_per_gb: kWh of a GB, 10^9 bytes, that goes from one region to another.
         forecast_error: of forecasts of grid intensities: standard deviation / true value.
+        forecast_hours: of which agents see the mean of such a forecast.
 
     Raises:
         InputError: a value is out of range, a name is used twice, there is no server, or a region
@@ -171,6 +172,7 @@ class ClusterConfig(StrictRecord):
     home: Name | None = None
     transfer_kwh_per_gb: Amount = 0.0
     forecast_error: Amount = 0.0
+    forecast_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
 
     def __post_init__(self) -> None:
         check_known("home", () if self.home is None else (self.home,), self.regions)

@@ -5,16 +5,11 @@ Elsewhere the ledger has energy alone, and all of it emits alike.
 
 from __future__ import annotations
 
-from typing import Final
-
 from env.base.jit import compiled, compiled_apart
 from env.sim.state.block import State
 from env.sim.state.draws import FORECAST, normal
 from env.sim.state.queue_records import CARBON
 from env.sim.state.records import HOUR, INF, JOULES_PER_KWH
-
-HOURS: Final = 6
-"""So far ahead forecasts look."""
 
 
 @compiled
@@ -100,7 +95,7 @@ def intensities(state: State, region: int):
     anew, normal with the standard deviation `forecast_error` of the cluster.
 
     Returns:
-        (mean of all regions now; now / that mean; forecast of the coming HOURS / that mean), the
+        (mean of all regions now; now / that mean; forecast of `forecast_hours` / that mean), the
         last two 0 where nothing is emitted anywhere.
     """
     cluster, time, mean = state.cluster[0], state.cluster[0].time, 0.0
@@ -108,7 +103,8 @@ def intensities(state: State, region: int):
         mean += state.regions[each].pue * intensity_at(state, each, time) / len(state.regions)
     if mean == 0.0:
         return 0.0, 0.0, 0.0
-    ahead = (until(state, region, time + HOURS * HOUR) - until(state, region, time)) / HOURS
+    end = time + cluster.forecast_hours * HOUR
+    ahead = (until(state, region, end) - until(state, region, time)) / cluster.forecast_hours
     error = cluster.forecast_error * normal(cluster.seed, FORECAST + region, int(time // HOUR))
     scale = state.regions[region].pue / mean
     return mean, scale * intensity_at(state, region, time), scale * ahead * max(0.0, 1.0 + error)

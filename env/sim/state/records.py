@@ -269,6 +269,7 @@ CLUSTER = np.dtype(
         ("home", np.int64),  # region where clients are
         ("transfer_kwh", np.float64),  # of a byte that goes from one region to another
         ("forecast_error", np.float64),  # of grid intensities, standard deviation / value
+        ("forecast_hours", np.float64),  # so far ahead agents see them
         ("requests", np.float64),  # that were paid per use or free, and the next
         ("gb_seconds", np.float64),
     ]

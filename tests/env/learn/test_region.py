@@ -122,6 +122,13 @@ def test_who_is_asked_for_and_among_which_regions() -> None:
     assert masks == [(1, [1, 0, 1]), (3, [1, 1, 1])]
 
 
+def test_forecasts_look_as_far_ahead_as_is_declared() -> None:
+    """300 g in the first hour and none in the second."""
+    state = asking(pair(), cluster=replace(CLUSTER, forecast_hours=1.5)).state
+    _, now, ahead = intensities(state, 1)
+    assert ahead / now == pytest.approx(1 / 1.5)
+
+
 def test_forecasts_err_as_much_as_is_declared() -> None:
     """Drawn once an hour in each region, from the seed of the episode."""
     state = asking(pair(), cluster=replace(CLUSTER, forecast_error=0.12)).state
