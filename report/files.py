@@ -26,6 +26,7 @@ from rich.console import Group
 
 from agents.learned.metrics_file import METRICS
 from env.base.files import table_row, written_whole
+from env.score.reward import Objective
 from evaluation.contest import recording_name
 from evaluation.results import EPISODES, metrics_of
 from report import charts, digits, episode_charts, line_charts, palette, promise, tenants
@@ -124,7 +125,8 @@ def write_report(
     sweeps = {}
     if summary.several:
         sweeps = line_charts.sweep_charts(summary, run["scenarios"])
-        figures["sweep"] = (line_charts.sweep_figure(sweeps), "")
+        objective = Objective.model_validate(run["config"]["objective"])
+        figures["sweep"] = (line_charts.sweep_figure(sweeps, objective), "")
     of_scenario = {}
     for place, scenario in enumerate(summary.scenarios, 1):
         of_scenario[scenario] = line_charts.scenario_charts(summary.of(scenario))

@@ -11,6 +11,7 @@ import pandas as pd
 from agents.learned.metrics_file import rows_of
 from env.base.errors import InputError
 from env.base.schema import one_line, printable
+from env.score.reward import Objective
 from evaluation.episode_metrics import SHARES
 from report import charts, palette
 from report import vega as vl
@@ -23,8 +24,9 @@ from run.composing import short_keys, shown
 ONLY_SHOWN = {"filter": f"indexof({SHOWN}, datum.policy) >= 0"}
 PANEL = "panel"
 """Parameter of the sweep: values of the keys that are not its axis."""
-FIGURED = ("difference", "slowdown", "cost_ratio", "queueing", "container_start")
-"""What is in the figure of a sweep, unless it is 0 everywhere; the report has all."""
+FIGURED = ("difference", "slowdown", "cost_ratio", "carbon", "queueing", "container_start")
+"""What is in the figure of a sweep, unless it is 0 everywhere; the report has all. Carbon is, where
+it counts in J."""
 CURVE = ["env_steps", "difference"]
 """Columns of metrics.csv that are drawn."""
 RATIOS = np.linspace(1.0, 4.0, 121)
@@ -194,17 +196,19 @@ def _sweep(rows: pd.DataFrame, key: str, kinds: Mapping[str, str], metric: str) 
     return chart
 
 
-def sweep_figure(sweeps: Mapping[str, Any]) -> Spec:
+def sweep_figure(sweeps: Mapping[str, Any], objective: Objective) -> Spec:
     """What a sweep is mostly about against its first axis: a row a metric, a column a panel.
 
     Args:
         sweeps: from `sweep_charts`.
+        objective: weights of J.
     """
     charts = next(iter(sweeps.values()))["specs"]
     size = {"width": vl.HEIGHT, "height": vl.HEIGHT // 2}
     rows: list[Spec] = []
     for name in FIGURED:
-        if name in charts and any(row["mean"] for row in charts[name]["data"]["values"]):
+        counts = name != "carbon" or objective.carbon_weight > 0
+        if counts and name in charts and any(row["mean"] for row in charts[name]["data"]["values"]):
             header = {"labelFontSize": 12, "title": None, "labels": not rows}
             # The panel is no choice of a reader's here, so that all are drawn.
             panels = {"transform": [ONLY_SHOWN], "layer": charts[name]["layer"], **size}

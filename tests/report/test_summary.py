@@ -15,6 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams.metadata import parse_session_start_info_plugin_data
 
 from agents.scheduler import Kind
+from env.score.reward import Objective
 from report import palette
 from report.charts import time_against
 from report.digits import exact
@@ -233,12 +234,16 @@ def test_the_figure_of_a_sweep(tmp_path: Path) -> None:
     }
     played = {"a": [1, 2], "b": [3, 4], "c": [4, 5]}
     results = finished(tmp_path, played, {"b": "learned"}, run_of(scenarios=scenarios))
-    drawn = sweep_figure(sweep_charts(summary_in(results.assign(queueing=0.0)), scenarios))
+    charts = sweep_charts(summary_in(results.assign(queueing=0.0)), scenarios)
+    objective = Objective(time_weight=1, cost_weight=1)
+    drawn = sweep_figure(charts, objective)
     rows = {
         panels["spec"]["layer"][0]["encoding"]["y"]["title"]: panels for panels in drawn["vconcat"]
     }
     # What is 0 everywhere has no panels.
     assert list(rows) == ["J against a", "slowdown", "cost ratio", "container start (s)"]
+    green = objective.model_copy(update={"carbon_weight": 1.0})
+    assert len(sweep_figure(charts, green)["vconcat"]) == len(rows) + 1
     points = rows_of(rows["J against a"])
     own = points[points["policy"] == "b"]
     assert own[["panel", "x"]].values.tolist() == [
