@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from evaluate import prepared
 from run.command import CONF
 from tests.commands import InProcess
+from tests.env.worlds import write_carbon
 from tests.evaluate_command import results_in
 
 EXPERIMENTS = sorted(
@@ -18,14 +18,6 @@ EXPERIMENTS = sorted(
 FIXTURE = Path(__file__).parent / "env" / "workloads" / "fixtures" / "photo.json"
 BRIEF = {"carbon_wfinstances": [f"workflow.path={FIXTURE}"]}
 """What a user has to name."""
-
-
-def write_carbon(folder: Path, year: int) -> None:
-    """In Great Britain electricity is clean here, and in Germany dirty."""
-    hours = pd.date_range(f"{year}-01-01", periods=48, freq="h")
-    for name, grams in (("gb", 50), ("de", 400)):
-        table = pd.DataFrame({"date": hours.date, "hour": hours.strftime("%H:%M"), "ci": grams})
-        table.to_csv(folder / f"hourly_{name}_{year}.csv.gz", index=False)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -29,9 +29,8 @@ from env.score.reward import Objective
 from evaluate import prepared as evaluation
 from run.command import CONF, PROJECT
 from tests.commands import Command, InProcess, NoWeights, refused
-from tests.env.worlds import TENANTS, TINY, TRACE, composed, world
+from tests.env.worlds import TENANTS, TINY, TRACE, composed, world, write_carbon
 from tests.evaluate_command import ended, results_in
-from tests.test_carbon import write_carbon
 from train import prepared
 
 TRAIN = [sys.executable, str(PROJECT / "train.py")]

@@ -2,9 +2,11 @@
 
 import copy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from hydra import compose, initialize_config_dir
 
 from run.command import CONF
@@ -84,3 +86,11 @@ def gym_mask(agent: Any, mask: np.ndarray) -> Any:
     """What `sample` of the agent's action space takes."""
     flags = mask.astype(np.int8)
     return (flags[: agent.bids], flags[agent.bids :]) if agent.bids else flags
+
+
+def write_carbon(folder: Path, year: int) -> None:
+    """In Great Britain electricity is clean here, and in Germany dirty."""
+    hours = pd.date_range(f"{year}-01-01", periods=48, freq="h")
+    for name, grams in (("gb", 50), ("de", 400)):
+        table = pd.DataFrame({"date": hours.date, "hour": hours.strftime("%H:%M"), "ci": grams})
+        table.to_csv(folder / f"hourly_{name}_{year}.csv.gz", index=False)

@@ -92,7 +92,11 @@ def test_names_and_probabilities_go_from_the_templates_to_the_file_and_back(tmp_
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
-def test_every_cluster_config_is_a_cluster(path: Path) -> None:
+def test_every_cluster_config_is_a_cluster(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARBON", str(tmp_path))
+    worlds.write_carbon(tmp_path, 2023)
     config = cluster_from_config(worlds.world(f"cluster={path.stem}")["cluster"], path.name)
     written = TypeAdapter(ClusterConfig).dump_python(config, by_alias=True)
     assert cluster_from_config(written, path.name) == config
