@@ -84,14 +84,13 @@ def test_pcaps_starts_who_is_important_enough() -> None:
     assert drawn(400.0, 0.0) == {0: True, 1: True}
 
 
-def test_importance_is_what_is_left_of_the_longest_path() -> None:
-    """A chain of 10 s and 30 s, and a function beside it that takes no time."""
+def test_who_has_little_left_behind_it_is_drawn_most() -> None:
+    """A chain of 10 s and 30 s, and a function that takes no time."""
     times = np.array([10.0, 30.0, 0.0])
-    upward, downward = np.array([40.0, 30.0, 0.0]), np.array([0.0, 10.0, 10.0])
+    upward, downward = np.array([40.0, 30.0, 0.0]), np.array([0.0, 10.0, 0.0])
     known = DeclaredFunctions(times, times, times.astype(np.int64), upward, downward)
-    share = -Pcaps(gamma=0.5, hours=1).rank(known)
-    assert share.tolist() == pytest.approx([1.0, 0.75, 0.0])
-    assert share[2] > 0.0
+    weight = -Pcaps(gamma=0.5, hours=1).rank(known)
+    assert weight.tolist() == pytest.approx([1 / 40, 1 / 30, 1000])
 
 
 @pytest.mark.parametrize(
