@@ -30,15 +30,38 @@ def transfer_speed(state: State, source: int, target: int):
 
 
 @compiled
-def transfer(state: State, function: int, node: int, between_regions: bool):
-    """What it takes to move all predecessors' data to a node (rule 3).
+def transfer(state: State, function: int, node: int):
+    """What it takes to move all predecessors' data to a node (rule 3), where there are no regions.
 
-    A predecessor that was skipped, or did not call the function, left none. Between regions round
-    trips come one after another, and a function without predecessors is called from `home`.
+    A predecessor that was skipped, or did not call the function, left none.
 
     Returns:
-        (seconds, added in ascending function id; bytes that come from other servers; USD of egress;
-        gCO2e), the last two 0 where there are no regions.
+        (seconds, added in ascending function id; bytes that come from other servers).
+    """
+    nodes = state.nodes
+    declared = state.functions[function].declared
+    first = function - state.functions[function].fn_id
+    begin = state.template_functions[declared].first_predecessor
+    certain = state.template_functions[declared].conditional == 0
+    seconds = egress = 0.0
+    for edge in range(begin, begin + state.template_functions[declared].predecessor_count):
+        source = state.functions[first + state.predecessors[edge].function].node
+        if source != NONE and (certain or is_taken(state, function, edge)):
+            data_bytes = state.predecessors[edge].data_bytes
+            seconds += data_bytes / transfer_speed(state, source, node)
+            if nodes[source].server != nodes[node].server:
+                egress += data_bytes
+    return seconds, egress
+
+
+@compiled_apart
+def transfer_between_regions(state: State, function: int, node: int):
+    """As `transfer`, where there are regions.
+
+    Round trips come one after another. A function without predecessors is called from `home`.
+
+    Returns:
+        (seconds, bytes that come from other servers, USD of egress, gCO2e).
     """
     nodes, servers, regions = state.nodes, state.servers, len(state.regions)
     time, region = state.cluster[0].time, servers[nodes[node].server].region
@@ -48,7 +71,7 @@ def transfer(state: State, function: int, node: int, between_regions: bool):
     count = state.template_functions[declared].predecessor_count
     certain = state.template_functions[declared].conditional == 0
     seconds = egress = rent = grams = 0.0
-    if between_regions and count == 0:
+    if count == 0:
         seconds = state.links[state.cluster[0].home * regions + region].round_trip
     for edge in range(begin, begin + count):
         source = state.functions[first + state.predecessors[edge].function].node
@@ -57,7 +80,7 @@ def transfer(state: State, function: int, node: int, between_regions: bool):
         data_bytes = state.predecessors[edge].data_bytes
         leaves = nodes[source].server != nodes[node].server
         egress += data_bytes if leaves else 0
-        if not (between_regions and leaves):
+        if not leaves:
             seconds += data_bytes / transfer_speed(state, source, node)
             continue
         origin = servers[nodes[source].server].region
@@ -69,12 +92,6 @@ def transfer(state: State, function: int, node: int, between_regions: bool):
             both = intensity_at(state, origin, time) + intensity_at(state, region, time)
             grams += data_bytes * state.cluster[0].transfer_kwh * both / 2
     return seconds, egress, rent, grams
-
-
-@compiled_apart
-def transfer_between_regions(state: State, function: int, node: int):
-    """As `transfer`."""
-    return transfer(state, function, node, True)
 
 
 @compiled_apart
@@ -135,7 +152,7 @@ def place(state: State, node: int, memory_alloc: int):
     if len(state.links) > 0:
         log[0].data_transfer_time, egress = pay_between_regions(state, account, function, node)
     else:
-        log[0].data_transfer_time, egress, _, _ = transfer(state, function, node, False)
+        log[0].data_transfer_time, egress = transfer(state, function, node)
     if state.options[0].queued == 1:
         if len(state.tenants) > 0:
             note_start(state, tenant, function, node, memory_alloc)
