@@ -31,6 +31,9 @@ def void_keys(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "lease.step", "lease=always without lease.charged, nothing is paid"
     if at(config, "changes.kind") == "none" and not lease.get("spot"):
         yield "recovery", "changes=none and lease has no spot servers, nothing is ever killed"
+    regions = [region.get("power", {}) for region in config["cluster"].get("regions", {}).values()]
+    if regions and all("carbon_intensity_g_per_kwh" in power for power in regions):
+        yield "cluster.power.carbon_intensity_g_per_kwh", "each region has its own"
     if "variation" not in config:  # of evaluate.py
         if not config["policy"]:
             yield "agents", "policy is null"

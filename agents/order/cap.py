@@ -1,6 +1,6 @@
 """Order `cap`: that of another order, but the dirtier electricity is, the fewer cores are used."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -16,9 +16,14 @@ from agents.rule_kinds import QueueOrder
 from agents.scheduler import Decision
 from env.sim.declared.ordering import DeclaredFunctions
 
+LEAST_RATIO: Final = 1e-9
+"""Of the least and the most intensity."""
+
 
 class Cap(HeldBack, QueueOrder):
-    """CAP: somebody starts while fewer cores are busy than `cores_allowed`.
+    """CAP: somebody starts while fewer cores are busy than `cores_allowed`, or all are allowed.
+
+    It is the first of those that fit.
 
     Attributes:
         within: who goes next.
@@ -36,13 +41,11 @@ class Cap(HeldBack, QueueOrder):
         self, decision: Decision, waiting: np.ndarray, now: float, least: float, most: float
     ) -> tuple[int, bool]:
         """Who is first by `within`; of equal ones, who joined first."""
-        first = np.lexsort((waiting["number"], waiting["rank"]))[0]
-        cores, busy = (
-            decision.env.state.cluster["cores"][0],
-            decision.env.state.nodes["parallelism"],
-        )
+        first, state = np.lexsort((waiting["number"], waiting["rank"]))[0], decision.env.state
+        cores, busy = int(state.cluster["cores"][0]), state.nodes["parallelism"].sum()
         always = int(np.ceil(self.least_share * cores))
-        return int(first), busy.sum() < cores_allowed(int(cores), always, now, least, most)
+        allowed = cores_allowed(cores, always, now, least, most)
+        return int(first), allowed == cores or busy < allowed
 
 
 def cores_allowed(cores: int, always: int, now: float, least: float, most: float) -> int:
@@ -54,7 +57,8 @@ def cores_allowed(cores: int, always: int, now: float, least: float, most: float
     more = cores - always
     if more == 0 or most == 0:
         return cores
-    alpha = 1 / (1 + lambertw((least / most - 1) / np.e).real)
+    # At a ratio of 0 alpha would be infinite.
+    alpha = 1 / (1 + lambertw((max(least / most, LEAST_RATIO) - 1) / np.e).real)
     growth = (1 + 1 / (alpha * more)) ** np.arange(more)
     thresholds = most * (1 - (1 - 1 / alpha) * growth)
     return always + int(np.count_nonzero(now <= thresholds))

@@ -39,6 +39,6 @@ class Pcaps(HeldBack, QueueOrder):
         weight = -waiting["rank"]
         drawn = int(decision.rng.choice(len(weight), p=weight / weight.sum()))
         importance = weight[drawn] / weight.max()
-        lowest = self.gamma * least + (1 - self.gamma) * most
         grown = np.expm1(self.gamma * importance) / np.expm1(self.gamma) if self.gamma else 1.0
-        return drawn, now <= lowest + (most - lowest) * grown
+        # Exact where nobody is to be held back.
+        return drawn, now <= most - self.gamma * (most - least) * (1.0 - grown)

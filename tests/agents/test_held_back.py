@@ -34,6 +34,7 @@ def test_cap_allows_more_cores_the_cleaner_electricity_is() -> None:
     assert [cores_allowed(3, 1, now, least, 1000.0) for now in grams] == [1, 1, 2, 2, 3, 3]
     assert cores_allowed(3, 3, 1000.0, least, 1000.0) == 3
     assert cores_allowed(3, 1, 200.0, 200.0, 200.0) == cores_allowed(3, 1, 0.0, 0.0, 0.0) == 3
+    assert cores_allowed(3, 1, 0.0, 0.0, 1000.0) == 3
 
 
 def played(order: Any, *templates: Any, by_hour: tuple[float, ...]) -> RawEnv:
@@ -82,6 +83,8 @@ def test_pcaps_starts_who_is_important_enough() -> None:
     assert drawn(214.0, 1.0) == {0: True, 1: False}
     assert drawn(400.0, 1.0) == {0: True, 1: False}
     assert drawn(400.0, 0.0) == {0: True, 1: True}
+    same = Pcaps(gamma=0.3, hours=24)
+    assert all(same.pick(decision, waiting, 55.5, 55.5, 55.5)[1] for _ in range(50))
 
 
 def test_who_has_little_left_behind_it_is_drawn_most() -> None:

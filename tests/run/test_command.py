@@ -170,6 +170,11 @@ CASES = (
     ("evaluate", ["dispatch=queued", "lease=always", "dispatch.patience=9"], "lease=always, no"),
     ("evaluate", ["lease=always", "+lease.step=60"], "lease=always without lease.charged"),
     ("evaluate", ["agents=placer"], "policy is null"),
+    (
+        "evaluate",
+        ["cluster=aws_regions", "cluster.power.carbon_intensity_g_per_kwh=5"],
+        "each region has its own",
+    ),
     ("evaluate", ["sweep={lease: [hourly]}", "record=5"], "nothing is recorded where something"),
     ("evaluate", ["workload=tickets", "objective.fairness_weight=1"], "no tenants with tickets"),
     ("search_baseline", ["+workload.tenants.a=1"], "training tells no tenants apart"),

@@ -1,33 +1,37 @@
 """Electricity: what the servers of a cluster draw, and the carbon of it."""
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from env.base.schema import Strict
 from env.sim.state.records import HOUR, JOULES_PER_KWH, MB_PER_GB
 
+INTENSITY: Final = "carbon_intensity_g_per_kwh"
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e12)]
 
 
-def _from_file(given: Any) -> Any:
-    """The hours of a file that is named."""
-    if not isinstance(given, str):
+def with_hours(given: dict[str, Any]) -> dict[str, Any]:
+    """Keys of `Power`, with the hours of a file where they name one.
+
+    Raises:
+        InputError: one line with the file and what is wrong with it.
+    """
+    if not isinstance(file := given.get(INTENSITY), str):
         return given
     # Loaded only here: pandas takes its time.
     from env.sim.declared.carbon_series import hours_from, read_carbon
 
-    series = read_carbon(Path(given).expanduser())
+    series = read_carbon(Path(file).expanduser())
     hours = (series.index[-1] - series.index[0]).total_seconds() / HOUR
-    return tuple(hours_from(series.index[0], int(hours) + 1, series).tolist())
+    return given | {INTENSITY: hours_from(series.index[0], int(hours) + 1, series).tolist()}
 
 
 Intensity = Annotated[
     Annotated[Amount, Tag("<one>")]
     | Annotated[tuple[Amount, ...], Field(min_length=1), Tag("<by hour>")],
     Discriminator(lambda given: "<by hour>" if isinstance(given, list | tuple) else "<one>"),
-    BeforeValidator(_from_file),
 ]
 
 
@@ -52,6 +56,11 @@ class Power(Strict):
     memory_w_per_gb: Amount
     pue: Annotated[float, Field(strict=True, ge=1, le=1e12)]
     carbon_intensity_g_per_kwh: Intensity
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hours_of_a_file(cls, given: Any) -> Any:
+        return with_hours(given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _busy_draws_more(self) -> Self:

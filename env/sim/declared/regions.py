@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from env.base.errors import InputError
 from env.base.schema import Strict, nearest
 from env.sim.declared.bounds import Bandwidth, Name, Rate, Seconds
+from env.sim.declared.power import with_hours
 
 MOST_REGIONS: Final = 62
 """So many have a bit of a 64-bit integer each."""
@@ -43,7 +44,7 @@ class Region(Strict):
 
     price: Factor = 1.0
     relative_performance: Factor = 1.0
-    power: dict[str, Any] = Field(default_factory=dict)
+    power: Annotated[dict[str, Any], AfterValidator(with_hours)] = Field(default_factory=dict)
     links: dict[Name, Link] = Field(default_factory=dict)
 
 

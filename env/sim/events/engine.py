@@ -168,9 +168,8 @@ def fire_other(state: State) -> None:
     if kind == records.CHANGE:
         state.cluster[0].changes += 1
         state.cluster[0].happened = 1
-    elif (
-        kind == records.TICK and state.cluster[0].aside > 0
-    ):  # whoever scales decides, now and next time
+    elif kind == records.TICK and state.cluster[0].aside > 0:
+        # Whoever scales decides, now and next time.
         state.cluster[0].happened = state.cluster[0].ticked = 1
         state.cluster[0].again = 0
         set_timer(state, time + state.options[0].tick, records.TICK, 0, 0)

@@ -11,6 +11,7 @@ from env.base.errors import InputError
 from env.base.schema import validated
 from env.sim.declared.carbon_series import hours_from, read_carbon
 from env.sim.declared.power import Power
+from env.sim.declared.regions import Region
 
 DAY = np.datetime64("2023-03-26T00")
 
@@ -98,6 +99,8 @@ def test_power_takes_the_hours_of_a_file(tmp_path: Path) -> None:
     given["carbon_intensity_g_per_kwh"] = str(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text(EIA)
     assert validated(Power, given, "power").by_hour == (300.5, 0, 310)
+    # Recorded episodes have the hours of a region, not the name of its file.
+    assert Region(power=given).power["carbon_intensity_g_per_kwh"] == [300.5, 0, 310]
     (tmp_path / "a.csv").write_text(EIA.replace("2023-03-26 01:00:00+00:00,,0\n", ""))
     with pytest.raises(InputError, match=r"^power: .*a\.csv: hour 2023-03-26T01 \(UTC\)"):
         validated(Power, given, "power")
