@@ -9,7 +9,7 @@ drawn of conditional calls.
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,8 +256,10 @@ class ReferenceWorld:
         for before, data, called in job.predecessors:
             if called and before.finished:
                 assert before.node is not None
-                job.transfer += self.cross(data, before.node, node)
+                begin = self.now + job.transfer
+                job.transfer += self.round_trip(before.node, node)
                 job.transfer += data / self.bandwidth(before.node, node)
+                self.cross(data, before.node, node, begin, self.now + job.transfer)
         job.creation_time = max(node.clock, self.now) + job.cold + job.transfer
         job.node, job.dispatched, job.memory_alloc = node, self.now, memory
         job.run = next(self.numbers)
@@ -292,15 +294,23 @@ class ReferenceWorld:
         link = None if job.predecessors else self.link(home, node.region)
         return link.round_trip if link else 0.0
 
-    def cross(self, data: int, source: Node, node: Node) -> float:
-        """Pays and emits for bytes from another region; seconds of the round trip."""
+    def round_trip(self, source: Node, node: Node) -> float:
+        link = self.link(source.region, node.region)
+        return 0.0 if link is None else link.round_trip
+
+    def cross(self, data: int, source: Node, node: Node, begin: float, end: float) -> None:
+        """Pays for bytes from another region, which emit evenly at both ends on their way."""
         link = self.link(source.region, node.region)
         if link is None:
-            return 0.0
+            return
         self.total_rent += data / 1e9 * link.egress
-        both = self.intensity(source, self.now) + self.intensity(node, self.now)
-        self.carbon += data / 1e9 * self.cluster.transfer_kwh_per_gb * both / 2
-        return link.round_trip
+        kwh = data / 1e9 * self.cluster.transfer_kwh_per_gb
+        first, last = int(begin // 3600) + 1, int(end // 3600)
+        times = [begin, *(3600.0 * hour for hour in range(first, last + 1)), end]
+        for one in (source, node):
+            for start, stop in pairwise(times):
+                share = (stop - start) / (end - begin) if end > begin else 1.0
+                self.carbon += kwh / 2 * share * self.intensity(one, start)
 
     def power(self, region: str | None) -> dict[str, Any]:
         changed = self.cluster.regions[region].power if region else {}

@@ -14,7 +14,7 @@ from env.base.errors import InputError
 from env.base.schema import Strict, listed
 from env.sim.declared.bounds import LONGEST
 from env.sim.declared.power import MB_PER_GB
-from env.sim.declared.regions import ANYWHERE, permitted_regions
+from env.sim.declared.regions import ANYWHERE, check_known, permitted_regions
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.state.records import HOUR
 from env.tables.tables import AVAILABLE, Tables
@@ -103,6 +103,8 @@ class Inputs:
         self.regions = regions = tuple(tables.rows(AVAILABLE))
         permitted = []
         for node, declared in enumerate(workflow.regions or (ANYWHERE,) * len(self.nodes)):
+            named = (*(declared.allowed or ()), *(declared.disallowed or ()))
+            check_known(f"{workflow.label}: {self.nodes[node]}", named, regions)
             may = permitted_regions(regions, declared.allowed, declared.disallowed)
             if home not in may:
                 where = f"may run in {listed(may) or 'no region'}, home is {home}"

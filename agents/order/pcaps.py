@@ -1,4 +1,4 @@
-"""Order `pcaps`: while electricity is dirty only those start whose workflow is nearly done."""
+"""Order `pcaps`: while electricity is dirty only those start that much waits for."""
 
 from typing import Annotated, Final
 
@@ -17,10 +17,10 @@ LEAST: Final = 1e-3
 class Pcaps(HeldBack, QueueOrder):
     """PCAPS: one is drawn, and starts if the intensity is at most the threshold of its importance.
 
-    Functions are drawn in proportion to 1 / their upward rank: who has little left of its workflow
-    behind it, as learned schedulers prefer. Importance is that probability over the largest of
-    those that fit. The paper takes both from a learned scheduler, and also limits how many
-    executors a stage gets; a function has no such number here.
+    Functions are drawn in proportion to their upward rank: what of their workflow waits for them.
+    Importance is that probability over the largest of those that fit. The paper takes both from a
+    learned scheduler, and also limits how many executors a stage gets; a function has no such
+    number here.
 
     Attributes:
         gamma: 0 holds nobody back, 1 most.
@@ -29,8 +29,8 @@ class Pcaps(HeldBack, QueueOrder):
     gamma: Annotated[float, Field(ge=0, le=1)]
 
     def rank(self, functions: DeclaredFunctions) -> np.ndarray:
-        """(D,) see `Order` in env/sim/declared/ordering.py: minus that, in 1 / s."""
-        return -1.0 / np.maximum(functions.upward_rank, LEAST)
+        """(D,) see `Order` in env/sim/declared/ordering.py: minus that, in seconds."""
+        return -np.maximum(functions.upward_rank, LEAST)
 
     def pick(
         self, decision: Decision, waiting: np.ndarray, now: float, least: float, most: float

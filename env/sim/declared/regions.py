@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -51,7 +51,7 @@ class Region(Strict):
 RegionTable = Annotated[dict[Name, Region], Field(max_length=MOST_REGIONS)]
 
 
-def check_known(where: str, names: Iterable[str], regions: Mapping[str, object]) -> None:
+def check_known(where: str, names: Iterable[str], regions: Collection[str]) -> None:
     """Refuses by an `InputError` the name of a region that is not one of those in a table."""
     for name in names:
         if name not in regions:

@@ -31,6 +31,15 @@ def intensity_at(state: State, region: int, time: float):
 
 
 @compiled
+def mean_intensity(state: State, region: int, begin: float, end: float):
+    """gCO2e per kWh from a time to one that is not before it."""
+    offset = state.cluster[0].begin_time
+    if (begin + offset) // HOUR == (end + offset) // HOUR:  # exact, also for an instant
+        return intensity_at(state, region, begin)
+    return (until(state, region, end) - until(state, region, begin)) / (end - begin) * HOUR
+
+
+@compiled
 def lease_carbon(state: State, server: int, begin: float, end: float):
     """gCO2e of a server that is up and at rest; 0 where carbon is not counted."""
     if state.options[0].meters & CARBON == 0:
@@ -55,10 +64,7 @@ def emit_work(state: State, server: int, account: int, seconds: float, start: fl
     joules = seconds * state.regions[region].core_watts
     state.ledger[account].energy += joules
     if joules > 0.0:  # else it may not have started
-        mean = intensity_at(state, region, time)
-        if time > start:
-            hours = until(state, region, time) - until(state, region, start)
-            mean = hours / (time - start) * HOUR
+        mean = mean_intensity(state, region, start, time)
         grams = joules / JOULES_PER_KWH * state.regions[region].pue * mean
         state.ledger[account].carbon += grams
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from env.base.jit import compiled, compiled_apart
-from env.sim.events.carbon import intensity_at
+from env.sim.events.carbon import mean_intensity
 from env.sim.events.lease import account_of, renew_lease_at, startup_at
 from env.sim.events.requests import start_request
 from env.sim.events.submissions import get, run_function
@@ -58,7 +58,8 @@ def transfer(state: State, function: int, node: int):
 def transfer_between_regions(state: State, function: int, node: int):
     """As `transfer`, where there are regions.
 
-    Round trips come one after another. A function without predecessors is called from `home`.
+    Data come one after another, from now on as far as carbon is concerned. A function without
+    predecessors is called from `home`.
 
     Returns:
         (seconds, bytes that come from other servers, USD of egress, gCO2e).
@@ -67,13 +68,13 @@ def transfer_between_regions(state: State, function: int, node: int):
     time, region = state.cluster[0].time, servers[nodes[node].server].region
     declared = state.functions[function].declared
     first = function - state.functions[function].fn_id
-    begin = state.template_functions[declared].first_predecessor
+    edges = state.template_functions[declared].first_predecessor
     count = state.template_functions[declared].predecessor_count
     certain = state.template_functions[declared].conditional == 0
     seconds = egress = rent = grams = 0.0
     if count == 0:
         seconds = state.links[state.cluster[0].home * regions + region].round_trip
-    for edge in range(begin, begin + count):
+    for edge in range(edges, edges + count):
         source = state.functions[first + state.predecessors[edge].function].node
         if source == NONE or not (certain or is_taken(state, function, edge)):
             continue
@@ -85,11 +86,13 @@ def transfer_between_regions(state: State, function: int, node: int):
             continue
         origin = servers[nodes[source].server].region
         link = state.links[origin * regions + region]
+        begin = time + seconds
         seconds += link.round_trip
         seconds += data_bytes / link.bandwidth
         rent += data_bytes * link.egress
         if origin != region:
-            both = intensity_at(state, origin, time) + intensity_at(state, region, time)
+            both = mean_intensity(state, origin, begin, time + seconds)
+            both += mean_intensity(state, region, begin, time + seconds)
             grams += data_bytes * state.cluster[0].transfer_kwh * both / 2
     return seconds, egress, rent, grams
 

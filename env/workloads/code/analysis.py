@@ -162,7 +162,7 @@ def read_code(path: Path) -> Code:
     declared = faults.arguments(_Workflow, call)
     functions = _functions(tree, workflow, faults)
     entries = [each for each in functions.values() if each.entry_point]
-    if not entries:
+    if not entries and not faults.found:
         faults.add(call.lineno, "no entry point, one function needs entry_point=True")
     for each in entries[1:]:
         first = f"{entries[0].name} of line {entries[0].line}"

@@ -120,12 +120,17 @@ def logical_dag(code: Code, given: Configuration | None) -> LogicalDag:
 
 
 def _check_circle(code: Code, entry: str) -> None:
-    """Refuses functions that call each other in a circle, as nodes would be visited again."""
-    graph = nx.MultiDiGraph()
+    """Refuses functions that call each other in a circle, or that nobody calls."""
+    graph, counted = nx.MultiDiGraph(), nx.DiGraph()
     graph.add_node(entry)
+    counted.add_node(entry)
     for key, function in code.functions.items():
+        counted.add_edges_from((key, call.target) for call in function.calls)
         made = (call for call in function.calls if call.condition != 0)
         graph.add_edges_from((key, call.target, {"line": call.line}) for call in made)
+    reached = {entry, *nx.descendants(counted, entry)}
+    for function in (each for key, each in code.functions.items() if key not in reached):
+        raise InputError(f"{code.where}:{function.line}: '{function.name}' is never called")
     with suppress(nx.NetworkXNoCycle):
         *_, last = nx.find_cycle(graph, entry)
         caller, again = (code.functions[key].name for key in last[:2])

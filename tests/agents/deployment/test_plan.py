@@ -121,6 +121,17 @@ def test_the_command_prints_and_writes_a_plan(shop: list[str], tmp_path: Path, c
     assert set(plan.instances(0, 0.5)) == set(NAMES)
 
 
+def test_an_unknown_region_is_refused(shop: list[str], tmp_path: Path, capsys: Any) -> None:
+    config = tmp_path / "config.yml"
+    given = yaml.safe_load(config.read_text())
+    typo = {"disallowed_regions": [{"provider": "aws", "region": "neer"}]}
+    config.write_text(yaml.safe_dump(given | {"regions_and_providers": typo}))
+    with pytest.raises(SystemExit):
+        main(shop)
+    assert "region 'aws:neer' is unknown, did you mean" in capsys.readouterr().err
+    assert not (tmp_path / "plan.json").exists()
+
+
 @pytest.mark.parametrize(
     ("word", "says"),
     [

@@ -17,6 +17,7 @@ from env.sim.declared.regions import Link, Region, Regions
 from env.sim.declared.rules import DEFAULT_RULES, Lease, Rules
 from env.sim.declared.workflow_template import WorkflowTemplate
 from env.sim.events.endings import take_down
+from env.sim.events.placing import transfer_between_regions
 from env.sim.forecast.candidates import forecast_placements, update_finish_bounds
 from env.sim.node.fit import suits
 from env.sim.view.raw_env import RawEnv
@@ -94,6 +95,15 @@ def test_data_wait_pay_and_emit_between_regions() -> None:
     assert env.state.ledger["carbon"].tolist() == pytest.approx([in_a, in_b])
     assert carbon(env) == pytest.approx(in_a + in_b)
     checked(env)
+
+
+def test_data_emit_by_the_hours_in_which_they_move() -> None:
+    """1 kWh in 200.25 s on the way back, half of them at 300 g and half at 0, and at 100 g."""
+    env = begun([3600 - 200.25 / 2 - 200.5], [pair()], CLUSTER)
+    env.step(*B, 512)
+    assert env.time == pytest.approx(3600 - 200.25 / 2)
+    function = int(env.state.cluster["deciding"][0])
+    assert transfer_between_regions(env.state, function, 0)[3] == pytest.approx((150 + 100) / 2)
 
 
 def test_a_link_may_differ_by_direction_and_clients_wait_for_the_start_hop() -> None:

@@ -122,6 +122,7 @@ DOUBLING = {f"f{at}": [f"{CALL}(f{at + 1})"] * 2 for at in range(14)} | {"f14": 
         ({"a": [f"{CALL}(a)"]}, 6, "'A' calls 'A', which is visited again"),
         ({"a": [f"{CALL}(b)"], "b": [f"{CALL}(c)"], "c": [f"{CALL}(b)"]}, 14, "'C' calls 'B', wh"),
         ({"a": [f"{CALL}(b)"], "b": [WAIT, f"{CALL}(b)"]}, 11, "'B' calls 'B', which is visited"),
+        ({"a": [], "b": [f"{CALL}(c)"], "c": [f"{CALL}(b)"]}, 8, "'B' is never called"),
         (DOUBLING, 2, "more than 10,000 calls"),
     ],
 )
@@ -170,6 +171,14 @@ def test_violations_are_said_with_their_line(
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(InputError, match=rf"^[^:]*shop\.py:{line}: .*{words}"):
         read_code(path)
+
+
+def test_a_fault_of_the_entry_point_is_said_alone(write: Write) -> None:
+    path = write(a=[])
+    path.write_text(path.read_text().replace('name="A"', 'name="A:1"'))
+    with pytest.raises(InputError, match="found 'A:1'") as refused:
+        read_code(path)
+    assert refused.value.__notes__ == []
 
 
 def read(path: Path, **changes: Any) -> tuple[Code, Configuration]:
