@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -71,6 +71,19 @@ class PolicyDescription(Strict):
     objective: dict[str, float]
     config: dict[str, Any]
     versions: dict[str, str]
+
+    @model_validator(mode="after")
+    def _sizes_are_those_of_the_features(self) -> Self:
+        for name, sizes in self.networks.items():
+            names = self.features.get(kind_of(name))
+            counts = names and (len(names.context), len(names.items), len(names.functions))
+            shown = (sizes.context, sizes.item, sizes.function)
+            if shown != counts:
+                raise ValueError(
+                    f"networks.{name}: context, item and function {shown} are not the numbers of "
+                    f"feature names, {counts}"
+                )
+        return self
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,6 @@ def test_who_has_most_behind_it_is_drawn_most() -> None:
     "order", [Cap(within=Fcfs(), least_share=0.1, hours=2), Pcaps(gamma=1, hours=2)]
 )
 def test_somebody_runs_in_the_dirtiest_hour(order: Order) -> None:
-    """Hours of 400 g without end that are looked at: chains end one after the other."""
+    """Chains end though now is the dirtiest of the hours that are looked at."""
     env = played(order, *[chain(60_000, 60_000)] * 3, by_hour=(400.0, 399.0))
     assert env.done

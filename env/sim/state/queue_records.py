@@ -56,9 +56,9 @@ OPTIONS = np.dtype(
         ("starve_threshold", np.float64),  # seconds
         ("keep_alive", np.int64),
         ("keep_seconds", np.float64),  # of the policy `fixed`, and while a histogram says nothing
-        ("bin", np.float64),  # seconds; the rest: fields of `hybrid_histogram` and
+        ("bin", np.float64),  # seconds, of a histogram
         ("time_weight", np.float64),  # of `ecolife`
-        ("prewarm_percentile", np.float64),
+        ("prewarm_percentile", np.float64),  # this and the next: fields of `hybrid_histogram`
         ("keep_percentile", np.float64),
         ("margin", np.float64),
         ("least_idle_times", np.int64),

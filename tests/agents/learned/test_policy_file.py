@@ -245,6 +245,10 @@ DAMAGES = {
         edit(networks={"server": vars(SIZES) | {"hidden": [4]}}),
         "size mismatch for embed.0.weight",
     ),
+    "fewer names than the network reads": (
+        edit(features={"server": NAMES | {"items": NAMES["items"][:1]}}),
+        "networks.server: context, item and function .* are not the numbers of feature names",
+    ),
     "a name twice": (
         edit(features={"server": NAMES | {"items": ["cpu", "memory", "cpu"]}}),
         "features.server.items: one of .* is given twice",
